@@ -1,0 +1,86 @@
+//! Claiming: taking tasks for one attempt, under one lease.
+
+use std::time::Duration;
+
+use crate::{Headers, Payload, QueueName, TaskId, Timestamp, Token, WorkerId};
+
+/// Asks for tasks of one queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// From which queue.
+    pub queue: QueueName,
+    /// At most this many. A queue with `count` or `slots` gives one at a time.
+    pub max: usize,
+    /// How long the lease lasts; the queue's own when not said.
+    pub lease: Option<Duration>,
+    /// Who claims.
+    pub worker: WorkerId,
+    /// Only tasks of this source.
+    pub source: Option<String>,
+    /// The fresh token of this claim.
+    pub token: Token,
+}
+
+/// What a claim took. Empty is a normal answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The token that settles and extends.
+    pub token: Token,
+    /// The queue.
+    pub queue: QueueName,
+    /// How long the lease lasts from now. A duration, because the worker's
+    /// clock may be wrong.
+    pub lease: Duration,
+    /// The tasks, in the queue's order.
+    pub tasks: Vec<ClaimedTask>,
+    /// When the claim is empty and the queue not paused: how long until the
+    /// next unblocked task (of the asked source) falls due.
+    pub next_due: Option<Duration>,
+    /// The queue is paused: nothing was taken.
+    pub paused: bool,
+}
+
+/// A task as its handler gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedTask {
+    /// Its number.
+    pub id: TaskId,
+    /// Its data.
+    pub payload: Payload,
+    /// What it is about.
+    pub key: Option<String>,
+    /// What it is counted with.
+    pub group: Option<String>,
+    /// Who produced it.
+    pub source: Option<String>,
+    /// Its priority.
+    pub priority: i16,
+    /// Which run this is, counted from 1.
+    pub attempt: u32,
+    /// Claims ever, this one included: a fencing number that never falls.
+    pub claims: u32,
+    /// When it was put.
+    pub created_at: Timestamp,
+    /// When it fell due.
+    pub run_at: Timestamp,
+    /// `run_at` of the attempt before.
+    pub prev_run_at: Option<Timestamp>,
+    /// Small facts that travel with it.
+    pub headers: Headers,
+    /// Other live leases of its group, on queues with `count` or `slots`.
+    pub concurrent: Option<u32>,
+    /// Its number below the queue's `slots`, unique among the group's live
+    /// leases.
+    pub slot: Option<u32>,
+    /// Two leases of it ran out: it may be what kills its worker, so nothing
+    /// else should run beside it.
+    pub alone: bool,
+}
+
+impl ClaimedTask {
+    /// How often it came back before.
+    #[must_use]
+    pub const fn returns(&self) -> u32 {
+        self.attempt.saturating_sub(1)
+    }
+}

@@ -1,0 +1,89 @@
+//! Where time comes from, so that tests own it.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::Timestamp;
+
+/// The clock of a store. It alone decides leases and due times.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// Now, by the wall.
+    fn now(&self) -> Timestamp;
+
+    /// Time that only moves forward and ignores changes of the wall clock.
+    /// Comparing both is how a jump is noticed (see
+    /// [`crate::policy::reclaim_guard`]).
+    fn monotonic(&self) -> Duration;
+}
+
+/// The machine's clock.
+#[derive(Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        SystemClock { start: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::EPOCH.after(since)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+/// A clock that moves only when told to.
+#[derive(Debug)]
+pub struct ManualClock {
+    time: Mutex<(Timestamp, Duration)>,
+}
+
+impl ManualClock {
+    /// A clock standing at `start`.
+    #[must_use]
+    pub fn at(start: Timestamp) -> Self {
+        ManualClock { time: Mutex::new((start, Duration::ZERO)) }
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        let mut time = self.lock();
+        time.0 = time.0.after(by);
+        time.1 += by;
+    }
+
+    /// Sets the wall clock as an administrator or NTP would: no time passes.
+    pub fn set_wall(&self, to: Timestamp) {
+        self.lock().0 = to;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, (Timestamp, Duration)> {
+        // Two plain numbers are valid whatever a panicking holder did.
+        self.time.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Default for ManualClock {
+    /// Stands at 2026-01-01T00:00:00Z.
+    fn default() -> Self {
+        Self::at(Timestamp::from_micros(1_767_225_600_000_000))
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        self.lock().0
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.lock().1
+    }
+}

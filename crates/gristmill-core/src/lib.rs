@@ -1,0 +1,63 @@
+//! The model of Gristmill: what a task is, how it moves, and the port that
+//! every store implements.
+//!
+//! Data flows one way: put → store → claim → handler → settle. This crate
+//! holds the nouns of that sentence, the pure functions that decide
+//! ([`policy`]), the port that records ([`Store`]), and the simplest store
+//! ([`memory::MemoryStore`]), which is also the executable specification the
+//! other stores are compared with.
+//!
+//! It knows no SQL, no wire format and no runtime beyond timers and signals.
+
+pub mod assignment;
+pub mod capability;
+pub mod claim;
+pub mod clock;
+pub mod error;
+pub mod filter;
+pub mod limits;
+pub mod memory;
+pub mod name;
+pub mod observed;
+pub mod operation;
+pub mod payload;
+pub mod policy;
+pub mod put;
+pub mod queue;
+pub mod schedule;
+pub mod settings;
+pub mod settlement;
+pub mod stats;
+pub mod store;
+pub mod sweep;
+pub mod task;
+pub mod timestamp;
+pub mod token;
+pub mod wake;
+pub mod worker;
+
+pub use assignment::{Assignment, Leadership, Published, Share};
+pub use capability::Capabilities;
+pub use claim::{Claim, ClaimRequest, ClaimedTask};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::{Result, StoreError};
+pub use filter::{ListRequest, Order, Page, TaskFilter};
+pub use limits::Limits;
+pub use name::{NameError, QueueName, ScheduleName, WorkerId};
+pub use operation::{Action, Operation, OperationAnswer, OperationReport, Selection};
+pub use payload::{Encoding, Payload};
+pub use put::{FollowUp, NewTask, PutAnswer, PutReport, PutRequest, Refusal, Start};
+pub use queue::{ContractAnswer, ContractChange, Declaration, Declared, Origin, Override, Queue};
+pub use schedule::{Fire, FireAnswer, Missed, Overlap, Rule, Schedule, ScheduleDeclaration};
+pub use settings::{
+    Backoff, Binding, Durability, OnDuplicate, Settings, SettingsError, SettingsPatch, Unique,
+};
+pub use settlement::{Became, ExtendAnswer, Extension, Outcome, SettleAnswer, Settlement, When};
+pub use stats::{Counters, Minute, QueueStats};
+pub use store::{KeyStanding, StandingPlace, Store};
+pub use sweep::SweepReport;
+pub use task::{Attempt, AttemptEnd, Headers, LeaseView, Note, State, Task, TaskId};
+pub use timestamp::Timestamp;
+pub use token::Token;
+pub use wake::{WakeMark, WakeSignal};
+pub use worker::{HandlerStats, ProcessorReport, WorkerReport, WorkerView};

@@ -1,0 +1,115 @@
+//! What is too large: every list, name, payload, batch and wait has a limit.
+
+use std::time::Duration;
+
+use crate::put::{NewTask, Refusal};
+
+/// A store's limits. The defaults suit everyone; only the payload's is often
+/// changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest payload, in bytes.
+    pub payload_bytes: usize,
+    /// Longest key, group, source or caller's id, in bytes.
+    pub text_bytes: usize,
+    /// Largest sum of header names and values, in bytes.
+    pub headers_bytes: usize,
+    /// Most tasks in one put.
+    pub put_tasks: usize,
+    /// Most tasks in one claim.
+    pub claim_tasks: usize,
+    /// Most payload bytes in one claim (one task is always allowed).
+    pub claim_bytes: usize,
+    /// Most settlements in one call.
+    pub settlements: usize,
+    /// Most tasks on a page or in one operator's step.
+    pub page: usize,
+    /// Longest error text kept of an attempt, in bytes.
+    pub error_bytes: usize,
+    /// Attempts kept in a task's history.
+    pub history: usize,
+    /// Longest wait for work in one call.
+    pub wait: Duration,
+    /// Releases of a started task that give its attempt back.
+    pub started_releases: u32,
+    /// Expired leases one claim returns to their queue.
+    pub reclaimed_leases: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            payload_bytes: 1 << 20,
+            text_bytes: 512,
+            headers_bytes: 4096,
+            put_tasks: 10_000,
+            claim_tasks: 1_000,
+            claim_bytes: 16 << 20,
+            settlements: 10_000,
+            page: 1_000,
+            error_bytes: 4096,
+            history: 10,
+            wait: Duration::from_secs(60),
+            started_releases: 20,
+            reclaimed_leases: 64,
+        }
+    }
+}
+
+impl Limits {
+    /// Why this task cannot be stored anywhere, if so.
+    #[must_use]
+    pub fn refuse(&self, task: &NewTask) -> Option<Refusal> {
+        let bytes = task.payload.bytes.len();
+        if bytes > self.payload_bytes {
+            return Some(Refusal::PayloadTooLarge { bytes, limit: self.payload_bytes });
+        }
+        let texts = [
+            ("key", &task.key),
+            ("group", &task.group),
+            ("source", &task.source),
+            ("id", &task.id),
+        ];
+        for (what, text) in texts {
+            let Some(text) = text else { continue };
+            if let Some(why) = self.text_fault(text) {
+                return Some(Refusal::Invalid(format!("the {what} {why}")));
+            }
+        }
+        let headers: usize = task.headers.iter().map(|(k, v)| k.len() + v.len()).sum();
+        if headers > self.headers_bytes {
+            return Some(Refusal::Invalid(format!(
+                "the headers have {headers} bytes and {} are allowed",
+                self.headers_bytes
+            )));
+        }
+        if task.headers.iter().any(|(k, v)| k.is_empty() || k.contains('\0') || v.contains('\0')) {
+            return Some(Refusal::Invalid("a header is unnamed or holds a NUL".to_owned()));
+        }
+        None
+    }
+
+    /// What is wrong with a key, group, source or id, as the end of a sentence.
+    fn text_fault(&self, text: &str) -> Option<String> {
+        if text.is_empty() {
+            Some("is empty".to_owned())
+        } else if text.len() > self.text_bytes {
+            Some(format!("has {} bytes and {} are allowed", text.len(), self.text_bytes))
+        } else if text.contains('\0') {
+            // PostgreSQL cannot keep it as text, and every store is the same.
+            Some("holds a NUL".to_owned())
+        } else {
+            None
+        }
+    }
+
+    /// An error text cut to what is kept, at a character's border, without NUL.
+    #[must_use]
+    pub fn cut_error(&self, text: &str) -> String {
+        let mut end = text.len().min(self.error_bytes);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.get(..end).unwrap_or_default().replace('\0', "\u{fffd}")
+    }
+}

@@ -1,0 +1,193 @@
+//! Claiming: the front of the queue under a new lease.
+
+use super::lane::Entry;
+use super::state::{Lease, QueueState, State};
+use crate::{
+    Claim, ClaimRequest, ClaimedTask, LeaseView, Result, State as TaskState, StoreError, Timestamp,
+};
+
+impl State {
+    pub(super) fn claim(&mut self, request: ClaimRequest, now: Timestamp) -> Result<Claim> {
+        let number = self.number(&request.queue)?;
+        if request.max == 0 {
+            return Err(StoreError::Invalid("a claim of 0 tasks".to_owned()));
+        }
+        if self.leases.contains_key(&request.token) {
+            return Err(StoreError::Invalid("this token has claimed before".to_owned()));
+        }
+        let settings = self.queue_mut(number)?.queue.settings.clone();
+        let lease = request.lease.unwrap_or(settings.lease);
+        if lease < crate::settings::LEASE_MIN || lease > crate::settings::SPAN_MAX {
+            return Err(StoreError::Invalid(format!("a lease of {lease:?} is not possible")));
+        }
+        let mut claim = Claim {
+            token: request.token,
+            queue: request.queue.clone(),
+            lease,
+            tasks: Vec::new(),
+            next_due: None,
+            paused: self.queue_mut(number)?.queue.paused,
+        };
+        if claim.paused {
+            return Ok(claim);
+        }
+        self.reclaim(Some(number), now);
+        let picked = if settings.one_at_a_time() {
+            self.pick_one(number, request.source.as_deref(), now)
+        } else {
+            let max = request.max.min(self.limits.claim_tasks);
+            self.pick_batch(number, max, request.source.as_deref(), now)
+        };
+        if picked.is_empty() {
+            let queue = self.queue_mut(number)?;
+            claim.next_due = lane_of(queue, request.source.as_deref())
+                .and_then(|lane| lane.next_due(now))
+                .map(|at| at.since(now));
+            return Ok(claim);
+        }
+        let until = now.after(lease);
+        let group = picked.first().map(|(id, _)| self.group_of(*id)).unwrap_or_default();
+        let group = if settings.one_at_a_time() { group } else { String::new() };
+        let concurrent = settings.one_at_a_time().then(|| self.live_in_group(number, &group, now));
+        let slot = picked.first().and_then(|(_, slot)| *slot);
+        for (id, _) in &picked {
+            self.leave(*id);
+            self.take_flight(*id);
+            let Some(row) = self.rows.get_mut(id) else {
+                continue;
+            };
+            let task = &mut row.task;
+            row.lease = Some(request.token);
+            task.state = TaskState::Processing;
+            task.attempts += 1;
+            task.claims += 1;
+            task.claimed_at = Some(now);
+            task.lease = Some(LeaseView { worker: request.worker.clone(), until, slot });
+            claim.tasks.push(ClaimedTask {
+                id: task.id,
+                payload: task.payload.clone(),
+                key: task.key.clone(),
+                group: task.group.clone(),
+                source: task.source.clone(),
+                priority: task.priority,
+                attempt: task.attempts,
+                claims: task.claims,
+                created_at: task.created_at,
+                run_at: task.run_at,
+                prev_run_at: task.prev_run_at,
+                headers: task.headers.clone(),
+                concurrent,
+                slot,
+                alone: task.expiries >= 2,
+            });
+        }
+        let ids: Vec<i64> = picked.into_iter().map(|(id, _)| id).collect();
+        let queue = self.queue_mut(number)?;
+        queue.counts.processing += ids.len() as u64;
+        queue.counters.claimed += ids.len() as u64;
+        let open = ids.len();
+        self.leases.insert(request.token, Lease { number, until, ids, open, group, slot });
+        self.expiring.insert((until, request.token));
+        Ok(claim)
+    }
+
+    fn group_of(&self, id: i64) -> String {
+        self.rows.get(&id).and_then(|row| row.task.group.clone()).unwrap_or_default()
+    }
+
+    /// Due tasks from the front: as many as asked for, within the byte limit.
+    /// A task with an expired lease behind it comes in a batch of its own, so
+    /// that what it may do to its worker happens to nobody else's task.
+    fn pick_batch(
+        &self,
+        number: u32,
+        max: usize,
+        source: Option<&str>,
+        now: Timestamp,
+    ) -> Vec<(i64, Option<u32>)> {
+        let mut picked = Vec::new();
+        let mut bytes = 0usize;
+        let Some(lane) = self.queues.get(&number).and_then(|queue| lane_of(queue, source)) else {
+            return picked;
+        };
+        for (_, _, id) in lane.due(now) {
+            let Some(row) = self.rows.get(&id) else {
+                continue;
+            };
+            bytes += row.task.payload.bytes.len();
+            let suspect = row.task.expiries > 0;
+            if !picked.is_empty() && (suspect || bytes > self.limits.claim_bytes) {
+                break;
+            }
+            picked.push((id, None));
+            if suspect || picked.len() == max {
+                break;
+            }
+        }
+        picked
+    }
+
+    /// The first due task, or with slots the first of a group that has a free
+    /// one.
+    fn pick_one(
+        &self,
+        number: u32,
+        source: Option<&str>,
+        now: Timestamp,
+    ) -> Vec<(i64, Option<u32>)> {
+        let Some(queue) = self.queues.get(&number) else {
+            return Vec::new();
+        };
+        let Some(slots) = queue.queue.settings.slots else {
+            return self.pick_batch(number, 1, source, now);
+        };
+        let mut best: Option<(Entry, u32)> = None;
+        for (group, lane) in &queue.by_group {
+            let Some(slot) = self.free_slot(number, group, slots) else {
+                continue;
+            };
+            let first = lane.due(now).find(|(_, _, id)| {
+                source.is_none()
+                    || self.rows.get(id).is_some_and(|row| row.task.source.as_deref() == source)
+            });
+            if let Some(entry) = first
+                && best.is_none_or(|(other, _)| entry < other)
+            {
+                best = Some((entry, slot));
+            }
+        }
+        best.map(|((_, _, id), slot)| (id, Some(slot))).into_iter().collect()
+    }
+
+    /// The smallest slot no lease of the group holds. A lease that ran out but
+    /// was not taken back still holds its own, and its share of the limit.
+    fn free_slot(&self, number: u32, group: &str, slots: u32) -> Option<u32> {
+        let held: Vec<u32> = self
+            .leases
+            .values()
+            .filter(|lease| lease.number == number && lease.group == group)
+            .filter_map(|lease| lease.slot)
+            .collect();
+        if held.len() as u64 >= u64::from(slots) {
+            return None;
+        }
+        (0..slots).find(|slot| !held.contains(slot))
+    }
+
+    fn live_in_group(&self, number: u32, group: &str, now: Timestamp) -> u32 {
+        let live = self
+            .leases
+            .values()
+            .filter(|l| l.number == number && l.group == group && l.until > now)
+            .count();
+        u32::try_from(live).unwrap_or(u32::MAX)
+    }
+}
+
+/// The claim order asked for: the queue's, or one source's part of it.
+fn lane_of<'a>(queue: &'a QueueState, source: Option<&str>) -> Option<&'a super::lane::Lane> {
+    match source {
+        None => Some(&queue.lane),
+        Some(source) => queue.by_source.get(source),
+    }
+}

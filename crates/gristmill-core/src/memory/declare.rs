@@ -1,0 +1,185 @@
+//! Queues: declared, overridden, reset, paused, and their contracts.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::lane::Lane;
+use super::state::{Counts, QueueState, State};
+use crate::queue::FIRST_FREE_NUMBER;
+use crate::{
+    ContractAnswer, ContractChange, Counters, Declaration, Declared, Override, Queue, QueueName,
+    Result, Settings, SettingsPatch, StoreError, Timestamp,
+};
+
+impl State {
+    pub(super) fn declare_queue(
+        &mut self,
+        declaration: Declaration,
+        now: Timestamp,
+    ) -> Result<Declared> {
+        let Declaration { name, number, settings, origin } = declaration;
+        if number.is_some_and(|n| n == 0 || n >= FIRST_FREE_NUMBER) {
+            return Err(StoreError::Invalid(format!(
+                "queue '{name}': a contract's number is from 1 to 9999"
+            )));
+        }
+        let known = self.numbers.get(&name).copied();
+        if let (Some(known), Some(asked)) = (known, number)
+            && known != asked
+        {
+            return Err(StoreError::Invalid(format!(
+                "queue '{name}' has number {known} and cannot become {asked}"
+            )));
+        }
+        if let (None, Some(asked)) = (known, number)
+            && let Some(other) = self.queues.get(&asked)
+        {
+            return Err(StoreError::Invalid(format!(
+                "number {asked} belongs to queue '{}' and cannot be '{name}' too",
+                other.queue.name
+            )));
+        }
+        let created = known.is_none();
+        let number = known.or(number).unwrap_or_else(|| self.free_number());
+        let mut queue = match self.queues.get(&number) {
+            Some(known) => known.queue.clone(),
+            None => Queue {
+                name: name.clone(),
+                number,
+                declared: Vec::new(),
+                overridden: None,
+                settings: Settings::default(),
+                paused: false,
+                paused_by: None,
+                contract: None,
+                created_at: now,
+            },
+        };
+        queue.declared.retain(|(known, _)| *known != origin);
+        queue.declared.push((origin, settings));
+        queue.declared.sort_by_key(|(origin, _)| *origin);
+        self.adopt(queue, created)
+    }
+
+    fn free_number(&self) -> u32 {
+        let last = self.queues.keys().next_back().copied().unwrap_or(0);
+        FIRST_FREE_NUMBER.max(last.saturating_add(1))
+    }
+
+    pub(super) fn override_queue(
+        &mut self,
+        name: &QueueName,
+        settings: &SettingsPatch,
+        by: &str,
+        now: Timestamp,
+    ) -> Result<Declared> {
+        let number = self.number(name)?;
+        let mut queue = self.queue_mut(number)?.queue.clone();
+        let mut patch = queue.overridden.take().map(|o| o.settings).unwrap_or_default();
+        settings.merge_into(&mut patch);
+        queue.overridden = Some(Override { settings: patch, by: by.to_owned(), at: now });
+        self.adopt(queue, false)
+    }
+
+    pub(super) fn reset_queue(&mut self, name: &QueueName) -> Result<Declared> {
+        let number = self.number(name)?;
+        let mut queue = self.queue_mut(number)?.queue.clone();
+        queue.overridden = None;
+        self.adopt(queue, false)
+    }
+
+    /// Checks a queue's new settings and puts them in force, or changes
+    /// nothing.
+    fn adopt(&mut self, mut queue: Queue, created: bool) -> Result<Declared> {
+        let settings =
+            Queue::effective(&Settings::default(), &queue.declared, queue.overridden.as_ref());
+        settings
+            .check()
+            .map_err(|e| StoreError::Invalid(format!("queue '{}': {e}", queue.name)))?;
+        if settings.bind.is_some() {
+            return Err(StoreError::NotSupported(format!(
+                "queue '{}': the memory store has no tables to bind a queue to",
+                queue.name
+            )));
+        }
+        let changes = queue.settings.differences(&settings);
+        let slots_changed = queue.settings.slots.is_some() != settings.slots.is_some();
+        queue.settings = settings;
+        let number = queue.number;
+        self.numbers.insert(queue.name.clone(), number);
+        self.woken.push(queue.name.clone());
+        match self.queues.get_mut(&number) {
+            Some(known) => known.queue = queue.clone(),
+            None => {
+                self.queues.insert(number, new_queue(queue.clone()));
+            }
+        }
+        if slots_changed {
+            self.regroup(number);
+        }
+        Ok(Declared { queue, created, changes })
+    }
+
+    /// The lanes by group exist only while a queue has slots.
+    fn regroup(&mut self, number: u32) {
+        let Some(queue) = self.queues.get_mut(&number) else {
+            return;
+        };
+        queue.by_group.clear();
+        if queue.queue.settings.slots.is_none() {
+            return;
+        }
+        for (_, _, id) in queue.lane.due(Timestamp::MAX) {
+            let Some(row) = self.rows.get(&id) else {
+                continue;
+            };
+            let group = row.task.group.clone().unwrap_or_default();
+            queue.by_group.entry(group).or_default().insert(row.entry());
+        }
+    }
+
+    pub(super) fn pause_queue(&mut self, name: &QueueName, paused: bool, by: &str) -> Result<()> {
+        let number = self.number(name)?;
+        let queue = &mut self.queue_mut(number)?.queue;
+        queue.paused = paused;
+        queue.paused_by = paused.then(|| by.to_owned());
+        let name = queue.name.clone();
+        if !paused {
+            self.woken.push(name);
+        }
+        Ok(())
+    }
+
+    pub(super) fn register_contract(&mut self, change: ContractChange) -> Result<ContractAnswer> {
+        let number = self.number(&change.queue)?;
+        let queue = self.queue_mut(number)?;
+        if queue.queue.contract != change.replaces {
+            return Ok(ContractAnswer::Changed);
+        }
+        let counts = queue.counts;
+        let standing = counts.ready
+            + counts.blocked
+            + counts.processing
+            + counts.failed
+            + queue.delayed.len() as u64;
+        if change.breaking && standing > 0 {
+            return Ok(ContractAnswer::TasksStand(standing));
+        }
+        queue.queue.contract = Some(change.text);
+        Ok(ContractAnswer::Registered)
+    }
+}
+
+fn new_queue(queue: Queue) -> QueueState {
+    QueueState {
+        queue,
+        lane: Lane::default(),
+        by_source: HashMap::new(),
+        by_group: BTreeMap::new(),
+        delayed: BTreeSet::new(),
+        places: HashMap::new(),
+        ids: HashMap::new(),
+        counts: Counts::default(),
+        counters: Counters::default(),
+        minutes: BTreeMap::new(),
+    }
+}

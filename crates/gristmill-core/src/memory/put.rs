@@ -1,0 +1,298 @@
+//! Putting: what each task becomes, and the undoing of an atomic put.
+
+use super::state::{Row, State};
+use crate::policy::duplicate::{Places, Verdict, on_put, postponed_run_at, replaced_run_at};
+use crate::{
+    FollowUp, NewTask, PutAnswer, PutReport, PutRequest, QueueName, Refusal, Result,
+    State as TaskState, StoreError, Task, TaskId, Timestamp,
+};
+
+/// How to take back one task's put.
+enum Undo {
+    Remove(TaskId),
+    Restore(Box<Row>),
+    Forget(String),
+}
+
+/// Who puts: only puts from outside ask for room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Door {
+    Outside,
+    FollowUp,
+}
+
+impl State {
+    pub(super) fn put(&mut self, request: PutRequest, now: Timestamp) -> Result<PutReport> {
+        if request.tasks.len() > self.limits.put_tasks {
+            return Err(StoreError::Invalid(format!(
+                "{} tasks in one put and {} are allowed",
+                request.tasks.len(),
+                self.limits.put_tasks
+            )));
+        }
+        let Some(number) = self.numbers.get(&request.queue).copied() else {
+            let refusal = self.unknown(&request.queue);
+            let answers = vec![PutAnswer::Refused(refusal); request.tasks.len()];
+            return Ok(PutReport { answers });
+        };
+        let first_id = self.next_id;
+        let mut undo = Vec::new();
+        let mut report = PutReport::default();
+        for task in request.tasks {
+            let answer = self.put_one(number, task, Door::Outside, now, &mut undo)?;
+            report.answers.push(answer);
+        }
+        if request.atomic && report.has_fault() {
+            report = report.undone();
+            self.undo(number, undo, now);
+            self.next_id = first_id;
+        }
+        self.count_answers(number, &report.answers, now)?;
+        Ok(report)
+    }
+
+    /// Puts a settlement's follow-ups: never refused for want of room.
+    pub(super) fn put_follow_ups(
+        &mut self,
+        follow_ups: Vec<FollowUp>,
+        now: Timestamp,
+    ) -> Result<Vec<PutAnswer>> {
+        let mut answers = Vec::with_capacity(follow_ups.len());
+        for FollowUp { queue, task } in follow_ups {
+            let Some(number) = self.numbers.get(&queue).copied() else {
+                answers.push(PutAnswer::Refused(self.unknown(&queue)));
+                continue;
+            };
+            let answer = self.put_one(number, task, Door::FollowUp, now, &mut Vec::new())?;
+            self.count_answers(number, std::slice::from_ref(&answer), now)?;
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    fn unknown(&self, queue: &QueueName) -> Refusal {
+        Refusal::UnknownQueue { name: queue.to_string(), suggestion: self.suggest(queue) }
+    }
+
+    /// Counts what the put finally answered, so that an undone put counts as
+    /// refused and not as put.
+    fn count_answers(&mut self, number: u32, answers: &[PutAnswer], now: Timestamp) -> Result<()> {
+        let queue = self.queue_mut(number)?;
+        for answer in answers {
+            match answer {
+                PutAnswer::Enqueued { .. } => {
+                    queue.counters.put += 1;
+                    queue.minute(now, |m| m.put += 1);
+                }
+                PutAnswer::Duplicate { .. } => queue.counters.duplicate += 1,
+                PutAnswer::Replaced { .. } => queue.counters.replaced += 1,
+                PutAnswer::Refused(_) => queue.counters.refused += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn put_one(
+        &mut self,
+        number: u32,
+        new: NewTask,
+        door: Door,
+        now: Timestamp,
+        undo: &mut Vec<Undo>,
+    ) -> Result<PutAnswer> {
+        if let Some(refusal) = self.limits.refuse(&new) {
+            return Ok(PutAnswer::Refused(refusal));
+        }
+        let digest = new.id.as_ref().map(|_| new.payload.digest());
+        if let Some(answer) = self.remembered(number, &new, digest, now)? {
+            return Ok(answer);
+        }
+        let queue = self.queue_mut(number)?;
+        let places = new.key.as_deref().map_or(Places::default(), |key| queue.places(key));
+        let verdict = match &new.key {
+            Some(_) => on_put(places, &queue.queue.settings),
+            None => Verdict::Enqueue { blocked: false },
+        };
+        let caller_id = new.id.clone();
+        let answer = match verdict {
+            Verdict::Duplicate(id) => return Ok(self.duplicate_of(id)),
+            Verdict::Replace(id) | Verdict::Postpone(id) => {
+                let postpone = matches!(verdict, Verdict::Postpone(_));
+                undo.extend(self.rows.get(&id.0).map(|row| Undo::Restore(row.clone())));
+                self.replace(id, new, postpone, now);
+                PutAnswer::Replaced { id }
+            }
+            Verdict::Enqueue { blocked } => {
+                if door == Door::Outside
+                    && let Some(refusal) = self.no_room(number, new.payload.bytes.len())
+                {
+                    return Ok(PutAnswer::Refused(refusal));
+                }
+                let id = self.insert(number, new, blocked, now)?;
+                undo.push(Undo::Remove(id));
+                PutAnswer::Enqueued { id }
+            }
+        };
+        if let (Some(caller_id), Some(digest), Some(id)) = (caller_id, digest, answer.id()) {
+            let queue = self.queue_mut(number)?;
+            let until = now.after(queue.queue.settings.id_window);
+            queue.ids.insert(caller_id.clone(), (id, digest, until));
+            undo.push(Undo::Forget(caller_id));
+        }
+        Ok(answer)
+    }
+
+    /// The answer to a put whose id was used before.
+    fn remembered(
+        &mut self,
+        number: u32,
+        new: &NewTask,
+        digest: Option<[u8; 16]>,
+        now: Timestamp,
+    ) -> Result<Option<PutAnswer>> {
+        let queue = self.queue_mut(number)?;
+        let known = new.id.as_ref().and_then(|id| queue.ids.get(id)).copied();
+        Ok(match known {
+            Some((first, known, until)) if until > now => Some(if Some(known) == digest {
+                self.duplicate_of(first)
+            } else {
+                PutAnswer::Refused(Refusal::IdReused { first })
+            }),
+            _ => None,
+        })
+    }
+
+    fn duplicate_of(&self, id: TaskId) -> PutAnswer {
+        let standing = self.rows.get(&id.0).map(|row| &row.task);
+        PutAnswer::Duplicate {
+            id,
+            run_at: standing.map(|task| task.run_at),
+            source: standing.and_then(|task| task.source.clone()),
+        }
+    }
+
+    /// Why there is no room, if there is none.
+    fn no_room(&self, number: u32, bytes: usize) -> Option<Refusal> {
+        let queue = self.queues.get(&number)?;
+        let counts = &queue.counts;
+        let pending = counts.ready + counts.blocked + queue.delayed.len() as u64;
+        if let Some(capacity) = queue.queue.settings.capacity
+            && pending >= capacity
+        {
+            return Some(Refusal::QueueFull { capacity });
+        }
+        let tasks = (self.rows.len() + self.done.len()) as u64;
+        let full = tasks >= self.max_tasks || self.bytes + bytes > self.max_bytes;
+        full.then_some(Refusal::StoreFull { tasks, bytes: self.bytes })
+    }
+
+    fn insert(
+        &mut self,
+        number: u32,
+        new: NewTask,
+        blocked: bool,
+        now: Timestamp,
+    ) -> Result<TaskId> {
+        let id = TaskId(self.next_id);
+        self.next_id += 1;
+        self.bytes += new.payload.bytes.len();
+        let queue = self.queue_mut(number)?;
+        if let Some(key) = &new.key {
+            queue.places.entry(key.clone()).or_default().waiting = Some(id);
+        }
+        let task = Task {
+            id,
+            queue: queue.queue.name.clone(),
+            run_at: new.start.run_at(now),
+            payload: new.payload,
+            key: new.key,
+            group: new.group,
+            source: new.source,
+            priority: new.priority,
+            state: TaskState::Pending,
+            blocked,
+            unique: queue.queue.settings.unique,
+            attempts: 0,
+            claims: 0,
+            expiries: 0,
+            created_at: now,
+            prev_run_at: None,
+            claimed_at: None,
+            lease: None,
+            cancel_requested: false,
+            failed_at: None,
+            error: None,
+            history: Vec::new(),
+            note: None,
+            resolved_by: None,
+            resolved_at: None,
+            headers: new.headers,
+        };
+        let row = Row {
+            task,
+            number,
+            in_flight: false,
+            started_releases: 0,
+            lease: None,
+            settled: None,
+            delayed: false,
+        };
+        self.rows.insert(id.0, Box::new(row));
+        self.enter(id.0, now);
+        Ok(id)
+    }
+
+    /// Gives the standing task the new one's data.
+    fn replace(&mut self, id: TaskId, new: NewTask, postpone: bool, now: Timestamp) {
+        let longest = self
+            .rows
+            .get(&id.0)
+            .and_then(|row| self.queues.get(&row.number))
+            .and_then(|queue| queue.queue.settings.postpone_max);
+        let Some(blocked) = self.rows.get(&id.0).map(|row| row.task.blocked) else {
+            return;
+        };
+        self.leave(id.0);
+        if let Some(row) = self.rows.get_mut(&id.0) {
+            let task = &mut row.task;
+            self.bytes = self.bytes + new.payload.bytes.len() - task.payload.bytes.len();
+            task.blocked = blocked;
+            task.run_at = if postpone {
+                postponed_run_at(task.run_at, task.created_at, new.start, now, longest)
+            } else {
+                replaced_run_at(task.run_at, new.start, now)
+            };
+            task.priority = task.priority.min(new.priority);
+            task.payload = new.payload;
+            task.headers = new.headers;
+        }
+        self.enter(id.0, now);
+    }
+
+    /// Takes back what an atomic put did, last first.
+    fn undo(&mut self, number: u32, undo: Vec<Undo>, now: Timestamp) {
+        for step in undo.into_iter().rev() {
+            match step {
+                Undo::Forget(caller_id) => {
+                    if let Some(queue) = self.queues.get_mut(&number) {
+                        queue.ids.remove(&caller_id);
+                    }
+                }
+                Undo::Remove(id) => {
+                    self.leave(id.0);
+                    self.free_place(id.0, now);
+                    self.delete(id.0);
+                }
+                Undo::Restore(row) => {
+                    let id = row.task.id.0;
+                    self.leave(id);
+                    let before = row.task.payload.bytes.len();
+                    if let Some(replaced) = self.rows.insert(id, row) {
+                        self.bytes = self.bytes + before - replaced.task.payload.bytes.len();
+                    }
+                    self.enter(id, now);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Reading: one task, pages of tasks, keys, and the kept numbers.
+
+use super::state::{Row, State};
+use crate::{
+    KeyStanding, ListRequest, Minute, Order, Page, QueueName, QueueStats, Result, StandingPlace,
+    State as TaskState, Task, TaskId, Timestamp,
+};
+
+impl State {
+    pub(super) fn get(&self, id: TaskId) -> Option<Task> {
+        let row = self.rows.get(&id.0).or_else(|| self.done.get(&id.0))?;
+        Some(row.task.clone())
+    }
+
+    pub(super) fn list(&self, request: &ListRequest) -> Page {
+        let limit = request.limit.clamp(1, self.limits.page);
+        let rows = match request.filter.state {
+            Some(TaskState::Done) => &self.done,
+            _ => &self.rows,
+        };
+        let meant = |row: &&Row| request.filter.matches(&row.task);
+        let after = request.after.map(|id| id.0);
+        let tasks: Vec<Task> = match request.order {
+            Order::Oldest => rows
+                .range(after.map_or(i64::MIN, |id| id.saturating_add(1))..)
+                .map(|(_, row)| row.as_ref())
+                .filter(meant)
+                .take(limit)
+                .map(|row| row.task.clone())
+                .collect(),
+            Order::Newest => rows
+                .range(..after.unwrap_or(i64::MAX))
+                .rev()
+                .map(|(_, row)| row.as_ref())
+                .filter(meant)
+                .take(limit)
+                .map(|row| row.task.clone())
+                .collect(),
+        };
+        let next = tasks.last().map(|task| task.id).filter(|_| tasks.len() == limit);
+        Page { tasks, next }
+    }
+
+    pub(super) fn find(&self, queue: &QueueName, keys: &[String]) -> Result<Vec<KeyStanding>> {
+        let number = self.number(queue)?;
+        let wanted: std::collections::HashSet<&str> = keys.iter().map(String::as_str).collect();
+        let mut found: Vec<KeyStanding> = self
+            .rows
+            .values()
+            .filter(|row| row.number == number)
+            .filter_map(|row| {
+                let key = row.task.key.as_deref().filter(|key| wanted.contains(key))?;
+                let place = match (row.task.state, row.in_flight) {
+                    (TaskState::Failed, _) => StandingPlace::Failed,
+                    (_, true) => StandingPlace::InFlight,
+                    (_, false) => StandingPlace::Waiting,
+                };
+                Some(KeyStanding {
+                    key: key.to_owned(),
+                    id: row.task.id,
+                    place,
+                    state: row.task.state,
+                })
+            })
+            .collect();
+        found.sort_by(|a, b| (&a.key, a.id).cmp(&(&b.key, b.id)));
+        Ok(found)
+    }
+
+    pub(super) fn stats(&mut self, now: Timestamp) -> Vec<QueueStats> {
+        self.promote(now);
+        self.queues
+            .values()
+            .map(|queue| QueueStats {
+                queue: queue.queue.name.clone(),
+                number: queue.queue.number,
+                ready: queue.counts.ready,
+                delayed: queue.delayed.len() as u64,
+                blocked: queue.counts.blocked,
+                processing: queue.counts.processing,
+                failed: queue.counts.failed,
+                done_kept: queue.counts.done_kept,
+                oldest_ready: queue.lane.oldest_due(now).map(|at| now.since(at)),
+                paused: queue.queue.paused,
+                capacity: queue.queue.settings.capacity,
+                counters: queue.counters,
+            })
+            .collect()
+    }
+
+    pub(super) fn minutes(&self, queue: &QueueName, from: Timestamp) -> Result<Vec<Minute>> {
+        let number = self.number(queue)?;
+        let minutes = self
+            .queues
+            .get(&number)
+            .map(|queue| queue.minutes.range(from.minute()..).map(|(_, minute)| *minute).collect());
+        Ok(minutes.unwrap_or_default())
+    }
+}

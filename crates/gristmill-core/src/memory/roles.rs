@@ -1,0 +1,78 @@
+//! Roles, workers and the manager's word.
+
+use std::time::Duration;
+
+use super::state::{Role, State};
+use crate::assignment::MANAGER;
+use crate::{Assignment, Leadership, Published, Timestamp, WorkerId, WorkerReport, WorkerView};
+
+impl State {
+    pub(super) fn campaign(
+        &mut self,
+        role: &str,
+        who: &WorkerId,
+        hold: Duration,
+        now: Timestamp,
+    ) -> Leadership {
+        let known = self.roles.get(role);
+        let term = match known {
+            Some(known) if known.held.leader == *who && known.until > now => known.held.term,
+            Some(known) if known.until > now => {
+                return Leadership {
+                    remaining: known.until.since(now),
+                    mine: false,
+                    ..known.held.clone()
+                };
+            }
+            // A holder that let its time run out begins a new term: somebody
+            // else may have led in between, in another process's eyes.
+            Some(known) => known.held.term + 1,
+            None => 1,
+        };
+        let held = Leadership { leader: who.clone(), term, remaining: hold, mine: true };
+        let role_now = Role { held: held.clone(), until: now.after(hold) };
+        self.roles.insert(role.to_owned(), role_now);
+        held
+    }
+
+    pub(super) fn resign(&mut self, role: &str, who: &WorkerId, now: Timestamp) -> bool {
+        let Some(known) = self.roles.get_mut(role) else {
+            return false;
+        };
+        if known.held.leader != *who || known.until <= now {
+            return false;
+        }
+        // The term stays on record, so that the next holder's is higher.
+        known.until = now;
+        true
+    }
+
+    pub(super) fn report_worker(&mut self, report: WorkerReport, now: Timestamp) {
+        let since = self.workers.get(&report.id).map_or(now, |(_, since, _)| *since);
+        self.workers.insert(report.id.clone(), (report, since, now));
+    }
+
+    pub(super) fn workers(&self, now: Timestamp) -> Vec<WorkerView> {
+        self.workers
+            .values()
+            .map(|(report, since, seen)| WorkerView {
+                report: report.clone(),
+                since: *since,
+                silent_for: now.since(*seen),
+            })
+            .collect()
+    }
+
+    pub(super) fn publish_assignment(
+        &mut self,
+        assignment: Assignment,
+        now: Timestamp,
+    ) -> Published {
+        let current = self.roles.get(MANAGER).map_or(0, |role| role.held.term);
+        if assignment.term != current || current == 0 {
+            return Published::StaleTerm { current };
+        }
+        self.assignment = Some(Assignment { published_at: now, ..assignment });
+        Published::Accepted
+    }
+}

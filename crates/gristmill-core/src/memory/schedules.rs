@@ -1,0 +1,95 @@
+//! Schedules: each instant is decided once, whoever fires it.
+
+use super::state::State;
+use crate::policy::next_fire::FireTimes;
+use crate::{
+    Fire, FireAnswer, Overlap, PutRequest, Result, Schedule, ScheduleDeclaration, ScheduleName,
+    State as TaskState, StoreError, TaskId, Timestamp,
+};
+
+impl State {
+    pub(super) fn declare_schedule(
+        &mut self,
+        declaration: ScheduleDeclaration,
+        now: Timestamp,
+    ) -> Result<Schedule> {
+        self.number(&declaration.queue)?;
+        FireTimes::new(&declaration.rule, &declaration.zone)
+            .map_err(|e| StoreError::Invalid(format!("schedule '{}': {e}", declaration.name)))?;
+        let name = declaration.name.clone();
+        let schedule = self
+            .schedules
+            .entry(name)
+            .and_modify(|known| known.declared = declaration.clone())
+            .or_insert_with(|| Schedule {
+                declared: declaration.clone(),
+                paused: false,
+                paused_by: None,
+                decided_until: now,
+                last_fire: None,
+                last_tasks: Vec::new(),
+                created_at: now,
+            });
+        Ok(schedule.clone())
+    }
+
+    pub(super) fn pause_schedule(
+        &mut self,
+        name: &ScheduleName,
+        paused: bool,
+        by: &str,
+        now: Timestamp,
+    ) -> bool {
+        let Some(schedule) = self.schedules.get_mut(name) else {
+            return false;
+        };
+        if schedule.paused && !paused {
+            schedule.decided_until = schedule.decided_until.max(now);
+        }
+        schedule.paused = paused;
+        schedule.paused_by = paused.then(|| by.to_owned());
+        true
+    }
+
+    pub(super) fn fire(&mut self, fire: Fire, now: Timestamp) -> Result<FireAnswer> {
+        let Some(schedule) = self.schedules.get(&fire.schedule) else {
+            return Ok(FireAnswer::Unknown);
+        };
+        if schedule.paused && !fire.by_hand {
+            return Ok(FireAnswer::Paused);
+        }
+        if fire.instant <= schedule.decided_until && !fire.by_hand {
+            return Ok(FireAnswer::AlreadyDecided);
+        }
+        let queue = schedule.declared.queue.clone();
+        let standing = (schedule.declared.overlap == Overlap::Skip)
+            .then(|| self.first_standing(&schedule.last_tasks))
+            .flatten();
+        let answers = match standing {
+            Some(_) => Vec::new(),
+            None => self.put(PutRequest { queue, tasks: fire.tasks, atomic: false }, now)?.answers,
+        };
+        let Some(schedule) = self.schedules.get_mut(&fire.schedule) else {
+            return Ok(FireAnswer::Unknown);
+        };
+        if !fire.by_hand {
+            schedule.decided_until = fire.instant;
+        }
+        if let Some(id) = standing {
+            return Ok(FireAnswer::Overlapped(id));
+        }
+        let tasks: Vec<TaskId> = answers.iter().filter_map(crate::PutAnswer::id).collect();
+        if !tasks.is_empty() {
+            schedule.last_fire = Some(fire.instant);
+            schedule.last_tasks = tasks;
+        }
+        Ok(FireAnswer::Fired(answers))
+    }
+
+    /// The first of these tasks that has not ended.
+    fn first_standing(&self, ids: &[TaskId]) -> Option<TaskId> {
+        ids.iter()
+            .copied()
+            .find(|id| self.rows.get(&id.0).is_some_and(|row| row.task.state != TaskState::Failed))
+    }
+}

@@ -1,0 +1,178 @@
+//! Settling and extending: both ask for the task's current token.
+
+use super::state::State;
+use crate::policy::outcome::{Back, Next, after_settlement};
+use crate::{
+    AttemptEnd, Became, ExtendAnswer, Extension, Outcome, Result, SettleAnswer, Settlement,
+    State as TaskState, StoreError, TaskId, Timestamp, Token,
+};
+
+impl State {
+    pub(super) fn settle(
+        &mut self,
+        settlements: Vec<Settlement>,
+        now: Timestamp,
+    ) -> Result<Vec<SettleAnswer>> {
+        if settlements.len() > self.limits.settlements {
+            return Err(StoreError::Invalid(format!(
+                "{} settlements in one call and {} are allowed",
+                settlements.len(),
+                self.limits.settlements
+            )));
+        }
+        settlements.into_iter().map(|settlement| self.settle_one(settlement, now)).collect()
+    }
+
+    fn settle_one(&mut self, settlement: Settlement, now: Timestamp) -> Result<SettleAnswer> {
+        let Settlement { id, token, outcome, follow_ups } = settlement;
+        let Some(row) = self.rows.get(&id.0) else {
+            return Ok(match self.done.get(&id.0) {
+                Some(row) if row.settled == Some(token) => SettleAnswer::AlreadyRecorded,
+                Some(_) => SettleAnswer::LeaseLost,
+                None => SettleAnswer::Gone,
+            });
+        };
+        if row.lease != Some(token) {
+            if row.settled == Some(token) {
+                return Ok(SettleAnswer::AlreadyRecorded);
+            }
+            let number = row.number;
+            self.queue_mut(number)?.counters.lease_lost += 1;
+            return Ok(SettleAnswer::LeaseLost);
+        }
+        let (facts, number) = (row.facts(), row.number);
+        let settings = self.queue_mut(number)?.queue.settings.clone();
+        let next = after_settlement(&facts, &outcome, &settings, &self.limits, now);
+        if let Next::Back(back) = &next {
+            let counters = &mut self.queue_mut(number)?.counters;
+            if back.released {
+                counters.released += 1;
+            } else {
+                counters.retried += 1;
+            }
+        }
+        let became = self.end(id, token, next, &outcome, now)?;
+        let follow_ups = self.put_follow_ups(follow_ups, now)?;
+        Ok(SettleAnswer::Recorded { became, follow_ups })
+    }
+
+    fn end(
+        &mut self,
+        id: TaskId,
+        token: Token,
+        next: Next,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) -> Result<Became> {
+        let limits = self.limits.clone();
+        let end = match next {
+            Next::Cancelled => AttemptEnd::Cancelled,
+            _ => outcome.end(),
+        };
+        let error = outcome.error().map(|error| limits.cut_error(&error));
+        self.close_one(token);
+        if let Some(row) = self.rows.get_mut(&id.0) {
+            row.end_attempt(&limits, end, error.clone(), now);
+            row.settled = Some(token);
+            if error.is_some() {
+                row.task.error = error;
+            }
+        }
+        self.record(id, next, now)
+    }
+
+    /// Records where an ended attempt's task goes. Its lease is closed and its
+    /// history written.
+    pub(super) fn record(&mut self, id: TaskId, next: Next, now: Timestamp) -> Result<Became> {
+        let number = self
+            .rows
+            .get(&id.0)
+            .map(|row| row.number)
+            .ok_or_else(|| StoreError::Corrupt(format!("task {id} vanished while settling")))?;
+        match next {
+            Next::Done => {
+                let queue = self.queue_mut(number)?;
+                queue.counters.done += 1;
+                queue.minute(now, |m| m.done += 1);
+                self.free_place(id.0, now);
+                if let Some(row) = self.delete(id.0) {
+                    self.keep(row, now);
+                }
+                Ok(Became::Done)
+            }
+            Next::Cancelled => {
+                self.queue_mut(number)?.counters.cancelled += 1;
+                self.free_place(id.0, now);
+                self.delete(id.0);
+                Ok(Became::Cancelled)
+            }
+            Next::Failed(error) => {
+                let error = self.limits.cut_error(&error);
+                self.fail(id, error, now)?;
+                Ok(Became::Failed)
+            }
+            Next::Back(back) => {
+                self.go_back(id, back, now);
+                Ok(Became::Pending { run_at: back.run_at })
+            }
+        }
+    }
+
+    fn fail(&mut self, id: TaskId, error: String, now: Timestamp) -> Result<()> {
+        self.free_place(id.0, now);
+        let Some(row) = self.rows.get_mut(&id.0) else {
+            return Ok(());
+        };
+        row.task.state = TaskState::Failed;
+        row.task.failed_at = Some(now);
+        row.task.error = Some(error);
+        let number = row.number;
+        let queue = self.queue_mut(number)?;
+        queue.counts.failed += 1;
+        queue.counters.failed += 1;
+        queue.minute(now, |m| m.failed += 1);
+        Ok(())
+    }
+
+    /// A claimed task goes back: it keeps its key's in-flight place.
+    fn go_back(&mut self, id: TaskId, back: Back, now: Timestamp) {
+        if let Some(row) = self.rows.get_mut(&id.0) {
+            row.task.run_at = back.run_at;
+            row.task.prev_run_at = back.prev_run_at;
+            row.task.attempts = back.attempts;
+            row.task.expiries = back.expiries;
+            row.started_releases = back.started_releases;
+        }
+        self.enter(id.0, now);
+    }
+
+    pub(super) fn extend(&mut self, extensions: &[Extension], now: Timestamp) -> Vec<ExtendAnswer> {
+        extensions.iter().map(|extension| self.extend_one(extension, now)).collect()
+    }
+
+    fn extend_one(&mut self, extension: &Extension, now: Timestamp) -> ExtendAnswer {
+        let token = extension.token;
+        let Some(lease) = self.leases.get_mut(&token) else {
+            return ExtendAnswer::LeaseLost;
+        };
+        self.expiring.remove(&(lease.until, token));
+        lease.until = now.after(extension.lease);
+        self.expiring.insert((lease.until, token));
+        let mut cancelled = Vec::new();
+        for id in &lease.ids {
+            let Some(row) = self.rows.get_mut(id) else {
+                continue;
+            };
+            if row.lease != Some(token) {
+                continue;
+            }
+            if let Some(view) = &mut row.task.lease {
+                view.until = lease.until;
+            }
+            if row.task.cancel_requested {
+                cancelled.push(row.task.id);
+            }
+        }
+        ExtendAnswer::Extended { cancelled, lost: Vec::new() }
+    }
+}

@@ -1,0 +1,372 @@
+//! What the memory store holds, and the few moves everything else is made of:
+//! a task enters the claim order, leaves it, takes and frees its key's place.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use super::lane::{Entry, Lane};
+use crate::name::did_you_mean;
+use crate::policy::duplicate::Places;
+use crate::policy::outcome::Facts;
+use crate::policy::reclaim_guard::ReclaimGuard;
+use crate::{
+    Assignment, Attempt, AttemptEnd, Counters, Leadership, Limits, Minute, Queue, QueueName,
+    Result, Schedule, ScheduleName, State as TaskState, StoreError, Task, TaskId, Timestamp, Token,
+    Unique, WorkerId, WorkerReport,
+};
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) limits: Limits,
+    pub(super) max_tasks: u64,
+    pub(super) max_bytes: usize,
+    pub(super) closed: bool,
+    pub(super) next_id: i64,
+    pub(super) queues: BTreeMap<u32, QueueState>,
+    pub(super) numbers: HashMap<QueueName, u32>,
+    /// Pending, processing and failed tasks.
+    pub(super) rows: BTreeMap<i64, Box<Row>>,
+    /// Done and resolved tasks that their queue keeps.
+    pub(super) done: BTreeMap<i64, Box<Row>>,
+    pub(super) leases: HashMap<Token, Lease>,
+    pub(super) expiring: BTreeSet<(Timestamp, Token)>,
+    pub(super) bytes: usize,
+    pub(super) schedules: BTreeMap<ScheduleName, Schedule>,
+    pub(super) roles: HashMap<String, Role>,
+    pub(super) workers: BTreeMap<WorkerId, (WorkerReport, Timestamp, Timestamp)>,
+    pub(super) assignment: Option<Assignment>,
+    pub(super) guard: ReclaimGuard,
+    pub(super) monotonic: Duration,
+    /// Queues in which something may have become claimable.
+    pub(super) woken: Vec<QueueName>,
+}
+
+/// One stored task and what only the store needs to know of it.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) task: Task,
+    pub(super) number: u32,
+    /// Holds the in-flight place rather than the waiting one.
+    pub(super) in_flight: bool,
+    pub(super) started_releases: u32,
+    pub(super) lease: Option<Token>,
+    /// The token that last settled it.
+    pub(super) settled: Option<Token>,
+    /// Counted as delayed.
+    pub(super) delayed: bool,
+}
+
+impl Row {
+    pub(super) fn entry(&self) -> Entry {
+        (self.task.priority, self.task.run_at, self.task.id.0)
+    }
+
+    pub(super) fn facts(&self) -> Facts {
+        Facts {
+            id: self.task.id,
+            attempts: self.task.attempts,
+            claims: self.task.claims,
+            expiries: self.task.expiries,
+            started_releases: self.started_releases,
+            run_at: self.task.run_at,
+            prev_run_at: self.task.prev_run_at,
+            cancel_requested: self.task.cancel_requested,
+        }
+    }
+
+    /// Writes the ending attempt into the history.
+    pub(super) fn end_attempt(
+        &mut self,
+        limits: &Limits,
+        end: AttemptEnd,
+        error: Option<String>,
+        now: Timestamp,
+    ) {
+        let Some(lease) = self.task.lease.take() else {
+            return;
+        };
+        if self.task.history.len() >= limits.history {
+            self.task.history.remove(0);
+        }
+        self.task.history.push(Attempt {
+            worker: lease.worker,
+            claimed_at: self.task.claimed_at.unwrap_or(now),
+            ended_at: now,
+            end,
+            error,
+        });
+        self.lease = None;
+    }
+}
+
+/// One claim.
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) number: u32,
+    pub(super) until: Timestamp,
+    pub(super) ids: Vec<i64>,
+    /// How many of `ids` still carry this token.
+    pub(super) open: usize,
+    /// The group and slot, on queues with `count` or `slots`.
+    pub(super) group: String,
+    pub(super) slot: Option<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct Role {
+    pub(super) held: Leadership,
+    pub(super) until: Timestamp,
+}
+
+#[derive(Debug)]
+pub(super) struct QueueState {
+    pub(super) queue: Queue,
+    pub(super) lane: Lane,
+    pub(super) by_source: HashMap<String, Lane>,
+    /// Kept only while the queue has slots.
+    pub(super) by_group: BTreeMap<String, Lane>,
+    /// Counted as delayed, by the time they fall due.
+    pub(super) delayed: BTreeSet<(Timestamp, i64)>,
+    pub(super) places: HashMap<String, Places>,
+    /// Callers' ids: task, digest, and until when.
+    pub(super) ids: HashMap<String, (TaskId, [u8; 16], Timestamp)>,
+    pub(super) counts: Counts,
+    pub(super) counters: Counters,
+    pub(super) minutes: BTreeMap<Timestamp, Minute>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Counts {
+    pub(super) ready: u64,
+    pub(super) blocked: u64,
+    pub(super) processing: u64,
+    pub(super) failed: u64,
+    pub(super) done_kept: u64,
+}
+
+impl QueueState {
+    /// Adds to the minute's numbers.
+    pub(super) fn minute(&mut self, now: Timestamp, count: impl FnOnce(&mut Minute)) {
+        let at = now.minute();
+        count(self.minutes.entry(at).or_insert(Minute { at, put: 0, done: 0, failed: 0 }));
+    }
+
+    /// The places of a key.
+    pub(super) fn places(&self, key: &str) -> Places {
+        self.places.get(key).copied().unwrap_or_default()
+    }
+}
+
+impl State {
+    pub(super) fn new(limits: Limits, max_tasks: u64, max_bytes: usize) -> Self {
+        State {
+            limits,
+            max_tasks,
+            max_bytes,
+            closed: false,
+            next_id: 1,
+            queues: BTreeMap::new(),
+            numbers: HashMap::new(),
+            rows: BTreeMap::new(),
+            done: BTreeMap::new(),
+            leases: HashMap::new(),
+            expiring: BTreeSet::new(),
+            bytes: 0,
+            schedules: BTreeMap::new(),
+            roles: HashMap::new(),
+            workers: BTreeMap::new(),
+            assignment: None,
+            guard: ReclaimGuard::default(),
+            monotonic: Duration::ZERO,
+            woken: Vec::new(),
+        }
+    }
+
+    /// The queue's number, or the error that names a similar one.
+    pub(super) fn number(&self, queue: &QueueName) -> Result<u32> {
+        self.numbers.get(queue).copied().ok_or_else(|| StoreError::UnknownQueue {
+            name: queue.to_string(),
+            suggestion: self.suggest(queue),
+        })
+    }
+
+    /// The declared queue that was most likely meant.
+    pub(super) fn suggest(&self, queue: &QueueName) -> Option<String> {
+        did_you_mean(queue.as_str(), self.numbers.keys().map(QueueName::as_str)).map(str::to_owned)
+    }
+
+    pub(super) fn queue_mut(&mut self, number: u32) -> Result<&mut QueueState> {
+        self.queues
+            .get_mut(&number)
+            .ok_or_else(|| StoreError::Corrupt(format!("a task names queue {number}, unknown")))
+    }
+
+    /// A task enters the claim order, or stands blocked outside it.
+    pub(super) fn enter(&mut self, id: i64, now: Timestamp) {
+        let Some(row) = self.rows.get_mut(&id) else {
+            return;
+        };
+        let Some(queue) = self.queues.get_mut(&row.number) else {
+            return;
+        };
+        row.task.state = TaskState::Pending;
+        if row.task.blocked {
+            queue.counts.blocked += 1;
+            return;
+        }
+        let entry = row.entry();
+        queue.lane.insert(entry);
+        if let Some(source) = &row.task.source {
+            queue.by_source.entry(source.clone()).or_default().insert(entry);
+        }
+        if queue.queue.settings.slots.is_some() {
+            let group = row.task.group.clone().unwrap_or_default();
+            queue.by_group.entry(group).or_default().insert(entry);
+        }
+        row.delayed = row.task.run_at > now;
+        if row.delayed {
+            queue.delayed.insert((row.task.run_at, id));
+        } else {
+            queue.counts.ready += 1;
+        }
+        self.woken.push(queue.queue.name.clone());
+    }
+
+    /// A pending task leaves the claim order, or its blocked stand.
+    pub(super) fn leave(&mut self, id: i64) {
+        let Some(row) = self.rows.get_mut(&id) else {
+            return;
+        };
+        let Some(queue) = self.queues.get_mut(&row.number) else {
+            return;
+        };
+        if row.task.blocked {
+            row.task.blocked = false;
+            queue.counts.blocked -= 1;
+            return;
+        }
+        let entry = row.entry();
+        queue.lane.remove(entry);
+        if let Some(source) = &row.task.source
+            && let Some(lane) = queue.by_source.get_mut(source)
+        {
+            lane.remove(entry);
+            if lane.is_empty() {
+                queue.by_source.remove(source);
+            }
+        }
+        if queue.queue.settings.slots.is_some() {
+            let group = row.task.group.clone().unwrap_or_default();
+            if let Some(lane) = queue.by_group.get_mut(&group) {
+                lane.remove(entry);
+                if lane.is_empty() {
+                    queue.by_group.remove(&group);
+                }
+            }
+        }
+        if row.delayed {
+            queue.delayed.remove(&(row.task.run_at, id));
+        } else {
+            queue.counts.ready -= 1;
+        }
+        row.delayed = false;
+    }
+
+    /// Moves a waiting task's key into the in-flight place.
+    pub(super) fn take_flight(&mut self, id: i64) {
+        let Some(row) = self.rows.get_mut(&id) else {
+            return;
+        };
+        if std::mem::replace(&mut row.in_flight, true) {
+            return;
+        }
+        let (Some(key), Some(queue)) = (&row.task.key, self.queues.get_mut(&row.number)) else {
+            return;
+        };
+        let places = queue.places.entry(key.clone()).or_default();
+        places.waiting = None;
+        places.in_flight = Some(row.task.id);
+    }
+
+    /// Frees the place the task holds; a task that waited behind it enters the
+    /// claim order.
+    pub(super) fn free_place(&mut self, id: i64, now: Timestamp) {
+        let Some(row) = self.rows.get_mut(&id) else {
+            return;
+        };
+        let Some(queue) = self.queues.get_mut(&row.number) else {
+            return;
+        };
+        let Some(key) = row.task.key.clone() else {
+            return;
+        };
+        let was_in_flight = std::mem::replace(&mut row.in_flight, false);
+        let Some(places) = queue.places.get_mut(&key) else {
+            return;
+        };
+        if was_in_flight {
+            places.in_flight = None;
+        } else {
+            places.waiting = None;
+        }
+        let behind = places.waiting.filter(|_| was_in_flight);
+        if *places == Places::default() {
+            queue.places.remove(&key);
+        }
+        if let Some(behind) = behind {
+            self.leave(behind.0);
+            self.enter(behind.0, now);
+        }
+    }
+
+    /// Deletes a task that is neither pending nor under a lease any more.
+    pub(super) fn delete(&mut self, id: i64) -> Option<Box<Row>> {
+        let row = self.rows.remove(&id)?;
+        self.bytes -= row.task.payload.bytes.len();
+        Some(row)
+    }
+
+    /// Keeps a finished task for reading, if its queue wants that.
+    pub(super) fn keep(&mut self, mut row: Box<Row>, now: Timestamp) {
+        let Some(queue) = self.queues.get_mut(&row.number) else {
+            return;
+        };
+        if queue.queue.settings.keep_done.is_none() {
+            return;
+        }
+        row.task.state = TaskState::Done;
+        row.task.resolved_at = Some(now);
+        queue.counts.done_kept += 1;
+        self.bytes += row.task.payload.bytes.len();
+        self.done.insert(row.task.id.0, row);
+    }
+
+    /// One task less under this token; the last one ends the lease.
+    pub(super) fn close_one(&mut self, token: Token) {
+        let Some(lease) = self.leases.get_mut(&token) else {
+            return;
+        };
+        lease.open -= 1;
+        if let Some(queue) = self.queues.get_mut(&lease.number) {
+            queue.counts.processing -= 1;
+            if queue.queue.settings.slots.is_some() {
+                // A slot is free again: a task of the group may be claimable.
+                self.woken.push(queue.queue.name.clone());
+            }
+        }
+        if lease.open == 0 {
+            self.expiring.remove(&(lease.until, token));
+            self.leases.remove(&token);
+        }
+    }
+
+    /// Whether a task put under this uniqueness may take the waiting place;
+    /// otherwise the one that holds it.
+    pub(super) fn waiting_place(places: Places, unique: Unique) -> Result<(), TaskId> {
+        let taken = match unique {
+            Unique::Pending => places.waiting,
+            Unique::Active => places.waiting.or(places.in_flight),
+        };
+        taken.map_or(Ok(()), Err)
+    }
+}

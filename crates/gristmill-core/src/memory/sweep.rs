@@ -1,0 +1,169 @@
+//! What time brings: leases that ran out, tasks that fell due, and things past
+//! their keeping time.
+
+use super::state::State;
+use crate::policy::outcome::{EXPIRED, after_expiry};
+use crate::policy::reclaim_guard::heartbeat;
+use crate::stats::MINUTES_KEPT;
+use crate::worker::WORKER_KEPT;
+use crate::{AttemptEnd, SweepReport, TaskId, Timestamp, Token};
+
+impl State {
+    /// Takes back tasks whose lease ran out, of one queue or of all; oldest
+    /// deadline first. Returns how many tasks went back or failed.
+    pub(super) fn reclaim(&mut self, number: Option<u32>, now: Timestamp) -> u64 {
+        let expired: Vec<Token> = self
+            .expiring
+            .iter()
+            .take_while(|(until, _)| *until <= now)
+            .filter(|(_, token)| self.may_take(token, number))
+            .map(|(_, token)| *token)
+            .take(self.limits.reclaimed_leases)
+            .collect();
+        expired.into_iter().map(|token| self.expire(token, now)).sum()
+    }
+
+    fn may_take(&self, token: &Token, number: Option<u32>) -> bool {
+        let Some(lease) = self.leases.get(token) else {
+            return false;
+        };
+        let Some(queue) = self.queues.get(&lease.number) else {
+            return false;
+        };
+        number.is_none_or(|number| number == lease.number)
+            && self.guard.may_reclaim(self.monotonic, heartbeat(queue.queue.settings.lease))
+    }
+
+    fn expire(&mut self, token: Token, now: Timestamp) -> u64 {
+        let Some(lease) = self.leases.get(&token) else {
+            return 0;
+        };
+        let number = lease.number;
+        let open: Vec<i64> = lease
+            .ids
+            .iter()
+            .copied()
+            .filter(|id| self.rows.get(id).is_some_and(|row| row.lease == Some(token)))
+            .collect();
+        let Some(settings) = self.queues.get(&number).map(|q| q.queue.settings.clone()) else {
+            return 0;
+        };
+        let limits = self.limits.clone();
+        let mut taken = 0;
+        for id in open {
+            let Some(row) = self.rows.get_mut(&id) else {
+                continue;
+            };
+            let facts = row.facts();
+            row.end_attempt(&limits, AttemptEnd::Expired, Some(EXPIRED.to_owned()), now);
+            row.task.error = Some(EXPIRED.to_owned());
+            self.close_one(token);
+            if let Some(queue) = self.queues.get_mut(&number) {
+                queue.counters.expired += 1;
+            }
+            let next = after_expiry(&facts, &settings, now);
+            if self.record(TaskId(id), next, now).is_ok() {
+                taken += 1;
+            }
+        }
+        taken
+    }
+
+    /// Counts tasks that fell due as ready.
+    pub(super) fn promote(&mut self, now: Timestamp) -> u64 {
+        let mut promoted = 0;
+        for queue in self.queues.values_mut() {
+            while let Some((run_at, id)) = queue.delayed.first().copied() {
+                if run_at > now {
+                    break;
+                }
+                queue.delayed.pop_first();
+                queue.counts.ready += 1;
+                promoted += 1;
+                if let Some(row) = self.rows.get_mut(&id) {
+                    row.delayed = false;
+                }
+            }
+        }
+        promoted
+    }
+
+    pub(super) fn sweep(&mut self, now: Timestamp) -> SweepReport {
+        SweepReport {
+            reclaimed: self.reclaim(None, now),
+            promoted: self.promote(now),
+            // Here a place is freed and its next task enters in one step, so
+            // there is nothing to miss.
+            unblocked: 0,
+            forgotten_ids: self.forget_ids(now),
+            pruned_done: self.prune_done(now),
+            pruned_failed: self.prune_failed(now),
+            forgotten_workers: self.forget_workers(now),
+        }
+    }
+
+    fn forget_ids(&mut self, now: Timestamp) -> u64 {
+        let mut forgotten = 0;
+        for queue in self.queues.values_mut() {
+            let before = queue.ids.len();
+            queue.ids.retain(|_, (_, _, until)| *until > now);
+            forgotten += (before - queue.ids.len()) as u64;
+            let oldest = now.before(MINUTES_KEPT).minute();
+            queue.minutes = queue.minutes.split_off(&oldest);
+        }
+        forgotten
+    }
+
+    fn prune_done(&mut self, now: Timestamp) -> u64 {
+        let over: Vec<i64> = self
+            .done
+            .iter()
+            .filter(|(_, row)| {
+                let keep = self.queues.get(&row.number).and_then(|q| q.queue.settings.keep_done);
+                let since = row.task.resolved_at.unwrap_or_default();
+                keep.is_none_or(|keep| since.after(keep) <= now)
+            })
+            .map(|(id, _)| *id)
+            .take(self.limits.page)
+            .collect();
+        for id in &over {
+            let Some(row) = self.done.remove(id) else {
+                continue;
+            };
+            self.bytes -= row.task.payload.bytes.len();
+            if let Some(queue) = self.queues.get_mut(&row.number) {
+                queue.counts.done_kept -= 1;
+            }
+        }
+        over.len() as u64
+    }
+
+    fn prune_failed(&mut self, now: Timestamp) -> u64 {
+        let over: Vec<i64> = self
+            .rows
+            .iter()
+            .filter(|(_, row)| {
+                let keep = self.queues.get(&row.number).and_then(|q| q.queue.settings.keep_failed);
+                row.task.failed_at.is_some_and(|at| keep.is_some_and(|keep| at.after(keep) <= now))
+            })
+            .map(|(id, _)| *id)
+            .take(self.limits.page)
+            .collect();
+        for id in &over {
+            let Some(row) = self.delete(*id) else {
+                continue;
+            };
+            if let Some(queue) = self.queues.get_mut(&row.number) {
+                queue.counts.failed -= 1;
+                queue.counters.discarded += 1;
+            }
+        }
+        over.len() as u64
+    }
+
+    fn forget_workers(&mut self, now: Timestamp) -> u64 {
+        let before = self.workers.len();
+        self.workers.retain(|_, (_, _, seen)| now.since(*seen) <= WORKER_KEPT);
+        (before - self.workers.len()) as u64
+    }
+}

@@ -1,0 +1,393 @@
+//! The one wrapper around every store: spans, numbers and events, so that no
+//! store can differ in what it reports.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio::sync::broadcast;
+use tracing::{Instrument, debug_span};
+
+use crate::{
+    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
+    Declared, ExtendAnswer, Extension, Fire, FireAnswer, KeyStanding, Leadership, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
+    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
+    SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, WakeMark, WorkerId, WorkerReport,
+    WorkerView,
+};
+
+/// What just happened in the store, for whoever watches. Watchers that are too
+/// slow lose events; the store never waits for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreEvent {
+    /// Tasks were put.
+    Put {
+        /// Where.
+        queue: QueueName,
+        /// How many are new.
+        enqueued: usize,
+        /// How many stood already.
+        duplicates: usize,
+        /// How many were not taken.
+        refused: usize,
+    },
+    /// Tasks were claimed.
+    Claimed {
+        /// From where.
+        queue: QueueName,
+        /// By whom.
+        worker: WorkerId,
+        /// Which.
+        tasks: Vec<TaskId>,
+    },
+    /// An attempt was settled.
+    Settled {
+        /// The task.
+        id: TaskId,
+        /// What the store answered.
+        answer: SettleAnswer,
+    },
+    /// An operator acted.
+    Operated {
+        /// What was asked.
+        operation: Operation,
+        /// How many tasks moved.
+        moved: usize,
+    },
+    /// A queue was declared, changed, paused or resumed.
+    QueueChanged {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// A schedule fired or was changed.
+    ScheduleChanged {
+        /// The schedule.
+        schedule: ScheduleName,
+    },
+    /// Time moved tasks.
+    Swept {
+        /// How.
+        report: SweepReport,
+    },
+}
+
+/// How often a verb was called, how often it failed, and how long it took.
+#[derive(Debug, Default)]
+pub struct VerbNumbers {
+    calls: AtomicU64,
+    errors: AtomicU64,
+    micros: AtomicU64,
+}
+
+impl VerbNumbers {
+    fn count(&self, took: Duration, failed: bool) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.errors.fetch_add(u64::from(failed), Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// Calls so far.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Calls that ended in an error.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+
+    /// Time spent in all calls.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        Duration::from_micros(self.micros.load(Ordering::Relaxed))
+    }
+}
+
+macro_rules! verbs {
+    ($($verb:ident),+ $(,)?) => {
+        /// Numbers of every verb that does work.
+        #[derive(Debug, Default)]
+        pub struct Verbs { $( #[doc = concat!("`", stringify!($verb), "`")] pub $verb: VerbNumbers, )+ }
+
+        impl Verbs {
+            /// Every verb's name with its numbers.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, &VerbNumbers)> {
+                [$( (stringify!($verb), &self.$verb) ),+].into_iter()
+            }
+        }
+    };
+}
+verbs! {
+    put, claim, settle, extend, reclaim, sweep, wait, find, get, list, operate, declare_queue,
+    override_queue, reset_queue, pause_queue, register_contract, queues, stats, minutes,
+    declare_schedule, schedules, remove_schedule, pause_schedule, fire, campaign, resign,
+    report_worker, forget_worker, workers, publish_assignment, assignment, close,
+}
+
+/// A store with its observers.
+#[derive(Debug)]
+pub struct Observed {
+    inner: Arc<dyn Store>,
+    verbs: Verbs,
+    events: broadcast::Sender<StoreEvent>,
+}
+
+/// Events a slow watcher may fall behind.
+const EVENTS_KEPT: usize = 1024;
+
+impl Observed {
+    /// Wraps a store.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Observed { inner, verbs: Verbs::default(), events: broadcast::channel(EVENTS_KEPT).0 }
+    }
+
+    /// The verbs' numbers.
+    #[must_use]
+    pub const fn verbs(&self) -> &Verbs {
+        &self.verbs
+    }
+
+    /// What happens from now on.
+    #[must_use]
+    pub fn watch(&self) -> broadcast::Receiver<StoreEvent> {
+        self.events.subscribe()
+    }
+
+    /// Tells watchers, if there are any; the event is not even made otherwise.
+    fn tell(&self, event: impl FnOnce() -> StoreEvent) {
+        if self.events.receiver_count() > 0 {
+            // No receiver left since the look is fine.
+            let _ = self.events.send(event());
+        }
+    }
+}
+
+/// Calls a verb of the inner store within its span, and counts it.
+macro_rules! observe {
+    ($self:ident . $verb:ident ( $($arg:expr),* ) $(, $field:ident = $value:expr)*) => {{
+        let span = debug_span!(target: "gristmill::store", stringify!($verb) $(, $field = %$value)*);
+        let start = Instant::now();
+        let answer = $self.inner.$verb($($arg),*).instrument(span).await;
+        $self.verbs.$verb.count(start.elapsed(), answer.is_err());
+        if let Err(error) = &answer {
+            tracing::debug!(target: "gristmill::store", verb = stringify!($verb), %error, "failed");
+        }
+        answer
+    }};
+}
+
+#[async_trait]
+impl Store for Observed {
+    async fn put(&self, request: PutRequest) -> Result<PutReport> {
+        let queue = request.queue.clone();
+        let report = observe!(self.put(request), queue = queue)?;
+        let (enqueued, duplicates) = (report.enqueued(), report.duplicates());
+        let refused =
+            report.answers.iter().filter(|a| matches!(a, crate::PutAnswer::Refused(_))).count();
+        self.tell(|| StoreEvent::Put { queue, enqueued, duplicates, refused });
+        Ok(report)
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claim> {
+        let (queue, worker) = (request.queue.clone(), request.worker.clone());
+        let claim = observe!(self.claim(request), queue = queue)?;
+        if !claim.tasks.is_empty() {
+            let tasks = claim.tasks.iter().map(|task| task.id);
+            self.tell(|| StoreEvent::Claimed { queue, worker, tasks: tasks.collect() });
+        }
+        Ok(claim)
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
+        let ids: Vec<TaskId> = settlements.iter().map(|settlement| settlement.id).collect();
+        let answers = observe!(self.settle(settlements))?;
+        for (id, answer) in ids.into_iter().zip(&answers) {
+            self.tell(|| StoreEvent::Settled { id, answer: answer.clone() });
+        }
+        Ok(answers)
+    }
+
+    async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
+        observe!(self.extend(extensions))
+    }
+
+    async fn reclaim(&self) -> Result<u64> {
+        let reclaimed = observe!(self.reclaim())?;
+        if reclaimed > 0 {
+            let report = SweepReport { reclaimed, ..SweepReport::default() };
+            self.tell(|| StoreEvent::Swept { report });
+        }
+        Ok(reclaimed)
+    }
+
+    async fn sweep(&self) -> Result<SweepReport> {
+        let report = observe!(self.sweep())?;
+        if report != SweepReport::default() {
+            self.tell(|| StoreEvent::Swept { report });
+        }
+        Ok(report)
+    }
+
+    fn mark(&self) -> WakeMark {
+        self.inner.mark()
+    }
+
+    async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) -> Result<()> {
+        observe!(self.wait(queues, since, timeout))
+    }
+
+    async fn find(&self, queue: &QueueName, keys: &[String]) -> Result<Vec<KeyStanding>> {
+        observe!(self.find(queue, keys), queue = queue)
+    }
+
+    async fn get(&self, id: TaskId) -> Result<Option<Task>> {
+        observe!(self.get(id), id = id)
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<Page> {
+        observe!(self.list(request))
+    }
+
+    async fn operate(&self, operation: Operation) -> Result<OperationReport> {
+        let report = observe!(self.operate(operation.clone()))?;
+        let moved = report.moved();
+        self.tell(|| StoreEvent::Operated { operation, moved });
+        Ok(report)
+    }
+
+    async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {
+        let queue = declaration.name.clone();
+        let declared = observe!(self.declare_queue(declaration), queue = queue)?;
+        self.log_changes(&declared);
+        Ok(declared)
+    }
+
+    async fn override_queue(
+        &self,
+        queue: &QueueName,
+        settings: SettingsPatch,
+        by: &str,
+    ) -> Result<Declared> {
+        let declared = observe!(self.override_queue(queue, settings, by), queue = queue)?;
+        self.log_changes(&declared);
+        Ok(declared)
+    }
+
+    async fn reset_queue(&self, queue: &QueueName, by: &str) -> Result<Declared> {
+        let declared = observe!(self.reset_queue(queue, by), queue = queue)?;
+        self.log_changes(&declared);
+        Ok(declared)
+    }
+
+    async fn pause_queue(&self, queue: &QueueName, paused: bool, by: &str) -> Result<()> {
+        observe!(self.pause_queue(queue, paused, by), queue = queue)?;
+        self.tell(|| StoreEvent::QueueChanged { queue: queue.clone() });
+        Ok(())
+    }
+
+    async fn register_contract(&self, change: ContractChange) -> Result<ContractAnswer> {
+        let queue = change.queue.clone();
+        observe!(self.register_contract(change), queue = queue)
+    }
+
+    async fn queues(&self) -> Result<Vec<Queue>> {
+        observe!(self.queues())
+    }
+
+    async fn stats(&self) -> Result<Vec<QueueStats>> {
+        observe!(self.stats())
+    }
+
+    async fn minutes(&self, queue: &QueueName, back: Duration) -> Result<Vec<Minute>> {
+        observe!(self.minutes(queue, back), queue = queue)
+    }
+
+    async fn declare_schedule(&self, declaration: ScheduleDeclaration) -> Result<Schedule> {
+        let schedule = declaration.name.clone();
+        let declared = observe!(self.declare_schedule(declaration), schedule = schedule)?;
+        self.tell(|| StoreEvent::ScheduleChanged { schedule });
+        Ok(declared)
+    }
+
+    async fn schedules(&self) -> Result<Vec<Schedule>> {
+        observe!(self.schedules())
+    }
+
+    async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        let removed = observe!(self.remove_schedule(name), schedule = name)?;
+        self.tell(|| StoreEvent::ScheduleChanged { schedule: name.clone() });
+        Ok(removed)
+    }
+
+    async fn pause_schedule(&self, name: &ScheduleName, paused: bool, by: &str) -> Result<bool> {
+        let known = observe!(self.pause_schedule(name, paused, by), schedule = name)?;
+        self.tell(|| StoreEvent::ScheduleChanged { schedule: name.clone() });
+        Ok(known)
+    }
+
+    async fn fire(&self, fire: Fire) -> Result<FireAnswer> {
+        let schedule = fire.schedule.clone();
+        let answer = observe!(self.fire(fire), schedule = schedule)?;
+        self.tell(|| StoreEvent::ScheduleChanged { schedule });
+        Ok(answer)
+    }
+
+    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership> {
+        observe!(self.campaign(role, who, hold))
+    }
+
+    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
+        observe!(self.resign(role, who))
+    }
+
+    async fn report_worker(&self, report: WorkerReport) -> Result<()> {
+        observe!(self.report_worker(report))
+    }
+
+    async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
+        observe!(self.forget_worker(id))
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerView>> {
+        observe!(self.workers())
+    }
+
+    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published> {
+        observe!(self.publish_assignment(assignment))
+    }
+
+    async fn assignment(&self) -> Result<Option<Assignment>> {
+        observe!(self.assignment())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn limits(&self) -> &Limits {
+        self.inner.limits()
+    }
+
+    async fn close(&self) -> Result<()> {
+        observe!(self.close())
+    }
+}
+
+impl Observed {
+    fn log_changes(&self, declared: &Declared) {
+        let queue = &declared.queue.name;
+        for (setting, before, after) in &declared.changes {
+            if !declared.created {
+                tracing::info!(target: "gristmill::store", %queue, setting, before, after, "changed");
+            }
+        }
+        self.tell(|| StoreEvent::QueueChanged { queue: queue.clone() });
+    }
+}

@@ -1,0 +1,11 @@
+//! Pure functions that decide; stores only record what they say.
+//!
+//! None of these reads a clock, draws a random number or touches a store, so
+//! every store comes to the same decision and property tests can try them all.
+
+pub mod backoff;
+pub mod duplicate;
+pub mod moves;
+pub mod next_fire;
+pub mod outcome;
+pub mod reclaim_guard;

@@ -1,0 +1,249 @@
+//! When a schedule fires next, and which fires are due.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds};
+use jiff::tz::TimeZone;
+
+use crate::{Missed, Rule, Timestamp};
+
+/// Most fires that the policy `all` makes up for.
+pub const MISSED_MAX: usize = 100;
+/// Shortest interval.
+pub const EVERY_MIN: Duration = Duration::from_secs(1);
+
+/// Why a rule cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RuleError(String);
+
+/// A rule that was checked and can be asked.
+#[derive(Debug, Clone)]
+pub struct FireTimes {
+    rule: Parsed,
+}
+
+#[derive(Debug, Clone)]
+enum Parsed {
+    Cron(Box<Cron>, TimeZone),
+    Every(i64),
+}
+
+impl FireTimes {
+    /// Reads a rule in its time zone.
+    ///
+    /// # Errors
+    /// When the expression or zone cannot be read, the interval is too short
+    /// or too long, or the expression never fires (30 February).
+    pub fn new(rule: &Rule, zone: &str) -> Result<Self, RuleError> {
+        let zone_read = TimeZone::get(zone).map_err(|_| {
+            RuleError(format!("'{zone}' is not a time zone: use a name like Europe/Athens"))
+        })?;
+        let rule = match rule {
+            Rule::Cron(text) => {
+                let parser = CronParser::builder().seconds(Seconds::Optional).build();
+                let cron = parser
+                    .parse(text)
+                    .map_err(|e| RuleError(format!("'{text}' is not a cron expression: {e}")))?;
+                Parsed::Cron(Box::new(cron), zone_read)
+            }
+            Rule::Every(interval) => {
+                if *interval < EVERY_MIN || *interval > Duration::from_secs(366 * 24 * 3600) {
+                    return Err(RuleError(format!(
+                        "an interval is from {EVERY_MIN:?} to a year, not {interval:?}"
+                    )));
+                }
+                let micros = i64::try_from(interval.as_micros())
+                    .map_err(|_| RuleError("the interval is too long".to_owned()))?;
+                Parsed::Every(micros)
+            }
+        };
+        let times = FireTimes { rule };
+        // Some expressions parse and never match: say so now, not at night.
+        let start = Timestamp::from_str("2026-01-01T00:00:00Z").unwrap_or_default();
+        if times.after(start).is_none() {
+            return Err(RuleError("this expression never fires".to_owned()));
+        }
+        Ok(times)
+    }
+
+    /// The first fire strictly after `instant`.
+    #[must_use]
+    pub fn after(&self, instant: Timestamp) -> Option<Timestamp> {
+        match &self.rule {
+            Parsed::Every(interval) => {
+                let micros = instant.as_micros();
+                let next =
+                    micros.checked_sub(micros.rem_euclid(*interval))?.checked_add(*interval)?;
+                Some(Timestamp::from_micros(next)).filter(|t| *t <= Timestamp::MAX)
+            }
+            Parsed::Cron(cron, zone) => {
+                let from = jiff::Timestamp::from_microsecond(instant.as_micros()).ok()?;
+                let next = cron.find_next_occurrence(&from.to_zoned(zone.clone()), false).ok()?;
+                Some(Timestamp::from_micros(next.timestamp().as_microsecond()))
+            }
+        }
+    }
+
+    /// Which fires to make now, for a schedule decided up to `decided_until`.
+    #[must_use]
+    pub fn due(&self, decided_until: Timestamp, now: Timestamp, missed: Missed) -> Due {
+        let mut fires = Vec::new();
+        let mut next = self.after(decided_until);
+        while let Some(at) = next.filter(|at| *at <= now) {
+            fires.push(at);
+            // Years of downtime must not become years of fires: the policies
+            // need at most the last hundred.
+            if fires.len() > MISSED_MAX {
+                fires.remove(0);
+                if self.behind(at, now) {
+                    return self.due(now.before(self.window(at)), now, missed);
+                }
+            }
+            next = self.after(at);
+        }
+        match missed {
+            Missed::All => {
+                let skip = fires.len().saturating_sub(MISSED_MAX);
+                fires.drain(..skip);
+            }
+            Missed::Once => {
+                fires.drain(..fires.len().saturating_sub(1));
+            }
+            Missed::Skip => {
+                // A fire is missed once the next one is due as well, or when
+                // it is more than a minute late.
+                fires.drain(..fires.len().saturating_sub(1));
+                fires.retain(|at| now.since(*at) <= Duration::from_secs(60));
+            }
+        }
+        Due { fires, decided_until: now.max(decided_until), next }
+    }
+
+    /// Whether a walk from `at` to `now` would be long.
+    fn behind(&self, at: Timestamp, now: Timestamp) -> bool {
+        now.since(at) > self.window(at).saturating_mul(2)
+    }
+
+    /// A span that holds at least a hundred fires, by the distance between
+    /// those seen.
+    fn window(&self, at: Timestamp) -> Duration {
+        let step = self.after(at).map_or(Duration::ZERO, |next| next.since(at));
+        step.saturating_mul(400).max(Duration::from_secs(400))
+    }
+}
+
+/// What a scheduler has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// Fires to make, oldest first.
+    pub fires: Vec<Timestamp>,
+    /// Everything up to here is decided once they are made.
+    pub decided_until: Timestamp,
+    /// When to look again.
+    pub next: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a time")
+    }
+
+    fn cron(text: &str, zone: &str) -> FireTimes {
+        FireTimes::new(&Rule::Cron(text.to_owned()), zone).expect("a rule")
+    }
+
+    #[test]
+    fn a_time_in_the_gap_fires_once_right_after_it() {
+        let times = cron("30 2 * * *", "America/New_York");
+        let fire = times.after(at("2025-03-08T12:00:00Z"));
+        assert_eq!(fire, Some(at("2025-03-09T07:00:00Z")));
+        assert_eq!(times.after(at("2025-03-09T07:00:00Z")), Some(at("2025-03-10T06:30:00Z")));
+    }
+
+    #[test]
+    fn a_time_that_occurs_twice_fires_once() {
+        let times = cron("30 1 * * *", "America/New_York");
+        let first = times.after(at("2025-11-01T12:00:00Z")).expect("a fire");
+        assert_eq!(first, at("2025-11-02T05:30:00Z"));
+        assert_eq!(times.after(first), Some(at("2025-11-03T06:30:00Z")));
+    }
+
+    #[test]
+    fn steps_follow_real_time_through_the_repeated_hour() {
+        let times = cron("*/30 * * * *", "America/New_York");
+        let mut instant = at("2025-11-02T04:00:00Z");
+        for _ in 0..8 {
+            let next = times.after(instant).expect("a fire");
+            assert_eq!(next.since(instant), Duration::from_secs(1800));
+            instant = next;
+        }
+    }
+
+    #[test]
+    fn rules_that_cannot_work_say_why() {
+        for (rule, zone, word) in [
+            (Rule::Cron("61 * * * *".to_owned()), "UTC", "cron"),
+            (Rule::Cron("0 0 30 2 *".to_owned()), "UTC", "never"),
+            (Rule::Cron("* * * * *".to_owned()), "Mars/Olympus", "time zone"),
+            (Rule::Every(Duration::from_millis(1)), "UTC", "interval"),
+        ] {
+            let error = FireTimes::new(&rule, zone).expect_err("unusable");
+            assert!(error.to_string().contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn missed_fires_follow_the_policy() {
+        let times = cron("0 * * * *", "UTC");
+        let from = at("2026-01-01T00:00:00Z");
+        let now = at("2026-01-01T05:30:00Z");
+        assert_eq!(times.due(from, now, Missed::Once).fires, [at("2026-01-01T05:00:00Z")]);
+        assert_eq!(times.due(from, now, Missed::Skip).fires, []);
+        assert_eq!(times.due(from, now, Missed::All).fires.len(), 5);
+        let later = at("2029-01-01T05:30:00Z");
+        let all = times.due(from, later, Missed::All);
+        assert_eq!(all.fires.len(), MISSED_MAX);
+        assert_eq!(all.fires.last(), Some(&at("2029-01-01T05:00:00Z")));
+    }
+
+    proptest! {
+        #[test]
+        fn fires_rise_and_never_repeat(
+            start in 1_700_000_000i64..2_100_000_000, expression in 0usize..5, zone in 0usize..4,
+        ) {
+            let expression =
+                ["*/7 * * * *", "30 2 * * *", "0 0 1 * *", "15 */6 * * 1-5", "0 0 29 2 *"][expression];
+            let zone = ["UTC", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo"][zone];
+            let times = cron(expression, zone);
+            let start = Timestamp::from_micros(start * 1_000_000);
+            let mut instant = start;
+            for _ in 0..20 {
+                let next = times.after(instant).expect("a fire");
+                prop_assert!(next > instant);
+                instant = next;
+            }
+            // Deciding in two steps makes the same fires as deciding in one.
+            let middle = times.after(start).expect("a fire");
+            let end = times.after(middle).expect("a fire");
+            let mut steps = times.due(start, middle, Missed::All).fires;
+            steps.extend(times.due(middle, end, Missed::All).fires);
+            prop_assert_eq!(steps, times.due(start, end, Missed::All).fires);
+        }
+
+        #[test]
+        fn intervals_agree_whoever_counts(seconds in 1u64..100_000, start in 0i64..4_000_000_000) {
+            let times = FireTimes::new(&Rule::Every(Duration::from_secs(seconds)), "UTC").expect("a rule");
+            let from = Timestamp::from_micros(start * 1_000_000 + 17);
+            let next = times.after(from).expect("a fire");
+            prop_assert!(next.as_micros() % i64::try_from(seconds * 1_000_000).unwrap() == 0);
+            prop_assert!(next.since(from) <= Duration::from_secs(seconds));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The schedule: a stored rule that puts tasks, and the answer to one fire.
+
+use std::time::Duration;
+
+use crate::{NewTask, Payload, PutAnswer, QueueName, ScheduleName, TaskId, Timestamp};
+
+/// When a schedule fires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rule {
+    /// A cron expression, read in the schedule's time zone.
+    Cron(String),
+    /// This often, counted from the epoch, so that every process agrees.
+    Every(Duration),
+}
+
+/// What happens to fires that nobody made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Missed {
+    /// One fire for all of them.
+    #[default]
+    Once,
+    /// None.
+    Skip,
+    /// Each of them, up to a hundred.
+    All,
+}
+
+/// What happens when the task of the fire before still stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overlap {
+    /// Another one is put.
+    #[default]
+    Allow,
+    /// This fire is passed over.
+    Skip,
+}
+
+/// Says that a schedule exists and how it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleDeclaration {
+    /// Its name.
+    pub name: ScheduleName,
+    /// Where its tasks go.
+    pub queue: QueueName,
+    /// When it fires.
+    pub rule: Rule,
+    /// The IANA name of its time zone.
+    pub zone: String,
+    /// What it puts; nothing when a finder decides.
+    pub payload: Option<Payload>,
+    /// What happens to missed fires.
+    pub missed: Missed,
+    /// What happens when the one before still stands.
+    pub overlap: Overlap,
+}
+
+/// A stored schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// What was declared.
+    pub declared: ScheduleDeclaration,
+    /// It does not fire by itself.
+    pub paused: bool,
+    /// Who paused it.
+    pub paused_by: Option<String>,
+    /// Fires up to this instant are decided; later ones are not.
+    pub decided_until: Timestamp,
+    /// The last instant that put something.
+    pub last_fire: Option<Timestamp>,
+    /// The tasks of that fire.
+    pub last_tasks: Vec<TaskId>,
+    /// When it was first declared.
+    pub created_at: Timestamp,
+}
+
+/// One fire of a schedule: puts its tasks unless that instant was decided
+/// before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fire {
+    /// The schedule.
+    pub schedule: ScheduleName,
+    /// The instant it is for.
+    pub instant: Timestamp,
+    /// What to put. May be empty: the instant is then decided without a task.
+    pub tasks: Vec<NewTask>,
+    /// By hand, now: neither asks nor moves what is decided, and works while
+    /// the schedule is paused.
+    pub by_hand: bool,
+}
+
+/// What the store says to a fire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FireAnswer {
+    /// The tasks were put; one answer each.
+    Fired(Vec<PutAnswer>),
+    /// This instant was decided before, by this process or another.
+    AlreadyDecided,
+    /// The task of the fire before still stands; the instant is decided.
+    Overlapped(TaskId),
+    /// The schedule is paused; nothing is decided.
+    Paused,
+    /// There is no such schedule.
+    Unknown,
+}

@@ -1,0 +1,313 @@
+//! A queue's settings: one table that gives the full set, the partial set of
+//! a declaration or override, and the defaults.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// When a put counts as a duplicate of a standing task with the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Unique {
+    /// Of a task that was never claimed. An event that arrives while its key
+    /// is being processed is not lost.
+    #[default]
+    Pending,
+    /// Also of one that is being processed or came back.
+    Active,
+}
+
+/// What a put does when it is a duplicate of a waiting task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OnDuplicate {
+    /// Nothing; the standing task is the answer.
+    #[default]
+    Skip,
+    /// Gives the standing task its data and the more urgent priority.
+    Replace,
+    /// As replace, and moves its start later (debounce).
+    Postpone,
+}
+
+/// What an acknowledged put or settlement survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Durability {
+    /// A killed process and a power cut.
+    #[default]
+    Full,
+    /// A killed process; a power cut may take the last second.
+    Relaxed,
+}
+
+macro_rules! words {
+    ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $type {
+            /// Its name, the same on every surface.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $($type::$variant => $word),+ }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = SettingsError;
+
+            fn from_str(word: &str) -> Result<Self, SettingsError> {
+                match word {
+                    $($word => Ok($type::$variant),)+
+                    _ => Err(SettingsError(format!(
+                        "'{word}' is not one of {}", [$($word),+].join(", ")
+                    ))),
+                }
+            }
+        }
+    };
+}
+words!(Unique { Pending = "pending", Active = "active" });
+words!(OnDuplicate { Skip = "skip", Replace = "replace", Postpone = "postpone" });
+words!(Durability { Full = "full", Relaxed = "relaxed" });
+
+/// How long a task waits after an error: `base × 2ⁿ`, at most `cap`, spread
+/// evenly between nothing and that (full jitter) so that many failed at once
+/// do not come back at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Backoff {
+    /// The first wait.
+    pub base: Duration,
+    /// The longest wait.
+    pub cap: Duration,
+    /// Spread evenly (default), or wait exactly that long.
+    pub jitter: bool,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff { base: Duration::from_secs(2), cap: Duration::from_secs(3600), jitter: true }
+    }
+}
+
+/// The application's table whose rows a queue's tasks are about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Binding {
+    /// The table.
+    pub table: String,
+    /// The column whose value is the task's key.
+    pub column: String,
+}
+
+/// Why settings cannot be accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingsError(pub String);
+
+macro_rules! settings {
+    ($( $(#[$doc:meta])* $name:ident : $type:ty = $default:expr ; )+) => {
+        /// A queue's settings in force.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Settings { $( $(#[$doc])* pub $name: $type, )+ }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Settings { $( $name: $default, )+ }
+            }
+        }
+
+        /// Some of a queue's settings: a declaration or an override.
+        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        pub struct SettingsPatch { $( $(#[$doc])* pub $name: Option<$type>, )+ }
+
+        impl SettingsPatch {
+            /// Puts what is said here over `settings`.
+            pub fn apply_to(&self, settings: &mut Settings) {
+                $( if let Some(value) = &self.$name { settings.$name = value.clone(); } )+
+            }
+
+            /// Puts what is said here over another patch.
+            pub fn merge_into(&self, other: &mut SettingsPatch) {
+                $( if self.$name.is_some() { other.$name = self.$name.clone(); } )+
+            }
+
+            /// Whether nothing is said.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                *self == SettingsPatch::default()
+            }
+        }
+
+        impl Settings {
+            /// Every setting's name.
+            pub const NAMES: &'static [&'static str] = &[$( stringify!($name) ),+];
+
+            /// Which settings differ, with both values in words.
+            #[must_use]
+            pub fn differences(&self, other: &Settings) -> Vec<(&'static str, String, String)> {
+                let mut found = Vec::new();
+                $( if self.$name != other.$name {
+                    found.push((
+                        stringify!($name),
+                        format!("{:?}", self.$name),
+                        format!("{:?}", other.$name),
+                    ));
+                } )+
+                found
+            }
+        }
+    };
+}
+
+settings! {
+    /// How long a claim lasts unless extended.
+    lease: Duration = Duration::from_secs(60);
+    /// How long a handler may take.
+    timeout: Duration = Duration::from_secs(15 * 60);
+    /// Attempts before a task fails; `None` is without limit.
+    max_attempts: Option<u32> = Some(5);
+    /// The wait after an error.
+    backoff: Backoff = Backoff::default();
+    /// How long a caller's id is remembered.
+    id_window: Duration = Duration::from_secs(24 * 3600);
+    /// How long done and resolved tasks are kept for reading; `None` is not.
+    keep_done: Option<Duration> = None;
+    /// How long failed tasks are kept; `None` is for ever.
+    keep_failed: Option<Duration> = None;
+    /// What an acknowledgement survives.
+    durability: Durability = Durability::Full;
+    /// What counts as a duplicate.
+    unique: Unique = Unique::Pending;
+    /// What a duplicate does.
+    on_duplicate: OnDuplicate = OnDuplicate::Skip;
+    /// How far postponing may go past the first put; `None` is ten delays.
+    postpone_max: Option<Duration> = None;
+    /// Most pending tasks; `None` is without limit.
+    capacity: Option<u64> = None;
+    /// Tasks a processor claims at once.
+    batch_size: u32 = 100;
+    /// Tell handlers how many of their group run.
+    count: bool = false;
+    /// Most of a group that may run at once, each with a number below it.
+    slots: Option<u32> = None;
+    /// Least processors the manager leaves on this queue.
+    processors_min: u32 = 0;
+    /// Most processors on this queue; `None` is without limit.
+    processors_max: Option<u32> = None;
+    /// This queue's share when processors are short.
+    processors_weight: u32 = 1;
+    /// The manager's target: drained within this time.
+    drain_within: Option<Duration> = None;
+    /// Alert when a ready task waited longer.
+    max_wait: Option<Duration> = None;
+    /// The table this queue's keys refer to.
+    bind: Option<Binding> = None;
+}
+
+/// Shortest lease: below it a heartbeat could not be sent in time.
+pub const LEASE_MIN: Duration = Duration::from_millis(100);
+/// Longest lease, timeout, backoff or window.
+pub const SPAN_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+
+impl Settings {
+    /// Whether a claim takes one task at a time.
+    #[must_use]
+    pub const fn one_at_a_time(&self) -> bool {
+        self.count || self.slots.is_some()
+    }
+
+    /// Checks what no single value shows.
+    ///
+    /// # Errors
+    /// The first setting that is out of range or contradicts another, in one
+    /// sentence.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let fail = |why: String| Err(SettingsError(why));
+        let spans = [
+            ("lease", Some(self.lease)),
+            ("timeout", Some(self.timeout)),
+            ("backoff.base", Some(self.backoff.base)),
+            ("backoff.cap", Some(self.backoff.cap)),
+            ("id_window", Some(self.id_window)),
+            ("keep_done", self.keep_done),
+            ("keep_failed", self.keep_failed),
+            ("postpone_max", self.postpone_max),
+            ("drain_within", self.drain_within),
+            ("max_wait", self.max_wait),
+        ];
+        for (name, span) in spans {
+            if span.is_some_and(|span| span > SPAN_MAX) {
+                return fail(format!("{name} is over a year"));
+            }
+        }
+        if self.lease < LEASE_MIN {
+            return fail(format!("lease is {:?}, at least {LEASE_MIN:?} is needed", self.lease));
+        }
+        if self.timeout.is_zero() {
+            return fail("timeout is zero: every handler would be cancelled at once".to_owned());
+        }
+        if self.max_attempts == Some(0) {
+            return fail("max_attempts is 0: no task could ever run".to_owned());
+        }
+        if self.capacity == Some(0) {
+            return fail("capacity is 0: no task could ever be put".to_owned());
+        }
+        if self.batch_size == 0 || self.batch_size > 1_000 {
+            return fail(format!("batch_size is {}, from 1 to 1000 is possible", self.batch_size));
+        }
+        if self.slots.is_some_and(|n| n == 0 || n > 10_000) {
+            return fail("slots must be from 1 to 10000".to_owned());
+        }
+        if self.processors_max.is_some_and(|max| max < self.processors_min) {
+            return fail("processors: the maximum is below the minimum".to_owned());
+        }
+        if self.processors_weight == 0 {
+            return fail("processors: the weight is 0".to_owned());
+        }
+        if self.unique == Unique::Active && self.on_duplicate != OnDuplicate::Skip {
+            return fail(format!(
+                "on_duplicate: {} needs unique: pending (a running task cannot be changed)",
+                self.on_duplicate
+            ));
+        }
+        if let Some(bind) = &self.bind {
+            for (what, name) in [("table", &bind.table), ("column", &bind.column)] {
+                if name.is_empty() || name.len() > 128 || name.contains('\0') {
+                    return fail(format!("bind: the {what} name is empty, too long or has a NUL"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_accepted() {
+        assert_eq!(Settings::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_patch_changes_only_what_it_says() {
+        let mut settings = Settings::default();
+        let patch = SettingsPatch { capacity: Some(Some(7)), ..SettingsPatch::default() };
+        patch.apply_to(&mut settings);
+        let differences = Settings::default().differences(&settings);
+        assert_eq!(differences, vec![("capacity", "None".to_owned(), "Some(7)".to_owned())]);
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let settings = Settings {
+            unique: Unique::Active,
+            on_duplicate: OnDuplicate::Replace,
+            ..Settings::default()
+        };
+        let error = settings.check().expect_err("contradiction");
+        assert!(error.to_string().contains("unique: pending"), "{error}");
+    }
+}

@@ -1,0 +1,129 @@
+//! Numbers kept as tasks move, so that nobody ever counts rows.
+
+use std::time::Duration;
+
+use crate::{QueueName, Timestamp};
+
+macro_rules! counters {
+    ($( $(#[$doc:meta])* $name:ident ),+ $(,)?) => {
+        /// What happened on a queue since it was declared.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct Counters { $( $(#[$doc])* pub $name: u64, )+ }
+
+        impl Counters {
+            /// Every counter's name, in order.
+            pub const NAMES: &'static [&'static str] = &[$( stringify!($name) ),+];
+
+            /// The values, in the order of [`Counters::NAMES`].
+            #[must_use]
+            pub fn values(&self) -> Vec<u64> {
+                vec![$( self.$name ),+]
+            }
+
+            /// Adds another's values to these.
+            pub fn add(&mut self, other: &Counters) {
+                $( self.$name = self.$name.saturating_add(other.$name); )+
+            }
+        }
+    };
+}
+
+counters! {
+    /// Tasks enqueued.
+    put,
+    /// Puts answered *duplicate*.
+    duplicate,
+    /// Puts answered *replaced*.
+    replaced,
+    /// Puts answered *refused*.
+    refused,
+    /// Tasks claimed.
+    claimed,
+    /// Attempts settled as done.
+    done,
+    /// Attempts that returned to the queue after an error or retry.
+    retried,
+    /// Tasks that failed for good.
+    failed,
+    /// Tasks given back.
+    released,
+    /// Leases of tasks that ran out.
+    expired,
+    /// Settlements answered *lease lost*.
+    lease_lost,
+    /// Tasks cancelled by an operator.
+    cancelled,
+    /// Failed tasks discarded by an operator or by `keep_failed`.
+    discarded,
+    /// Failed tasks resolved by hand.
+    resolved,
+    /// Failed tasks sent back by an operator.
+    operator_retried,
+    /// Tasks deleted with their subject.
+    subject_gone,
+}
+
+/// A queue at a glance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueStats {
+    /// The queue.
+    pub queue: QueueName,
+    /// Its number.
+    pub number: u32,
+    /// Pending and due. The split from `delayed` may lag by a second.
+    pub ready: u64,
+    /// Pending, `run_at` ahead.
+    pub delayed: u64,
+    /// Pending behind another task of its key; neither ready nor delayed.
+    pub blocked: u64,
+    /// Under a lease.
+    pub processing: u64,
+    /// Given up.
+    pub failed: u64,
+    /// Kept for reading.
+    pub done_kept: u64,
+    /// How long the oldest ready task has been due.
+    pub oldest_ready: Option<Duration>,
+    /// Claims are stopped.
+    pub paused: bool,
+    /// Most pending tasks.
+    pub capacity: Option<u64>,
+    /// What happened so far.
+    pub counters: Counters,
+}
+
+impl QueueStats {
+    /// Ready, delayed and blocked together: what capacity counts.
+    #[must_use]
+    pub const fn pending(&self) -> u64 {
+        self.ready + self.delayed + self.blocked
+    }
+
+    /// Everything that needs doing or looking at.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.pending() + self.processing + self.failed
+    }
+
+    /// Whether a put from outside would find room.
+    #[must_use]
+    pub fn can_accept(&self) -> bool {
+        self.capacity.is_none_or(|capacity| self.pending() < capacity)
+    }
+}
+
+/// What happened on a queue within one minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Minute {
+    /// The minute's start.
+    pub at: Timestamp,
+    /// Tasks enqueued.
+    pub put: u64,
+    /// Attempts settled as done.
+    pub done: u64,
+    /// Tasks that failed for good.
+    pub failed: u64,
+}
+
+/// How far back minutes are kept.
+pub const MINUTES_KEPT: Duration = Duration::from_secs(24 * 3600);

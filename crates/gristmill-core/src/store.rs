@@ -1,0 +1,193 @@
+//! The port: the verbs every store offers, each told by what is true
+//! afterwards.
+//!
+//! Batch-shaped and object-safe: clients and workers hold an
+//! `Arc<dyn Store>` and no type parameter of a store. Only the store's clock
+//! decides; deadlines leave it as durations. Every verb either happens whole
+//! or not at all, and when it returns an error other than
+//! [`StoreError::Unknown`](crate::StoreError::Unknown), it did not happen.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{
+    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
+    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Leadership, Limits, ListRequest, Minute,
+    Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue, QueueName,
+    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
+    Settlement, State, SweepReport, Task, TaskId, WakeMark, WorkerId, WorkerReport, WorkerView,
+};
+
+/// Which of a key's two places a task holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StandingPlace {
+    /// Never claimed.
+    Waiting,
+    /// Claimed at least once: processing, or back for another run.
+    InFlight,
+    /// Failed: holds no place and blocks no put.
+    Failed,
+}
+
+/// A task that stands for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyStanding {
+    /// The key.
+    pub key: String,
+    /// The task.
+    pub id: TaskId,
+    /// Where it stands.
+    pub place: StandingPlace,
+    /// Its state.
+    pub state: State,
+}
+
+/// Where tasks live, and the rules of claiming.
+#[async_trait]
+pub trait Store: Send + Sync + std::fmt::Debug {
+    // ---- tasks -----------------------------------------------------------
+
+    /// Puts tasks on one queue. One answer a task, in order; the answers are
+    /// true together, and durable as the queue says, when this returns.
+    async fn put(&self, request: PutRequest) -> Result<PutReport>;
+
+    /// Takes due tasks in the queue's order under a new lease. Returns expired
+    /// leases of the queue first. Afterwards the tasks are processing, their
+    /// attempts and claims are one higher, and the token is the only one that
+    /// settles them. An unknown queue is an error. A paused one gives nothing,
+    /// and returns no expired leases either (`sweep` and `reclaim` do).
+    async fn claim(&self, request: ClaimRequest) -> Result<Claim>;
+
+    /// Records how attempts ended; one answer each, in order. Each is
+    /// recorded with its follow-ups, or refused without any effect, by
+    /// itself: one stale token does not undo its neighbours.
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>>;
+
+    /// Prolongs leases; one answer each, in order. A lease whose time is over
+    /// but whose tasks nobody took is prolonged like any other.
+    async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>>;
+
+    /// Takes back tasks of all queues whose lease ran out, a bounded number a
+    /// call. Returns how many went back or failed.
+    async fn reclaim(&self) -> Result<u64>;
+
+    /// Does everything that is due with time: reclaims, counts tasks that fell
+    /// due as ready, un-blocks what was missed, and drops what is past its
+    /// keeping time. Called about once a second by anyone.
+    async fn sweep(&self) -> Result<SweepReport>;
+
+    /// The point to wait from: take it before a claim, and hand it to `wait`
+    /// when the claim came back empty.
+    fn mark(&self) -> WakeMark;
+
+    /// Returns when work may have become claimable in one of the queues after
+    /// `since`, or after `timeout` in real time. A hint: claim to know. A task
+    /// that falls due wakes nobody; a claim's `next_due` says when to look.
+    async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) -> Result<()>;
+
+    /// The tasks that stand for these keys, failed ones included, by key and
+    /// id.
+    async fn find(&self, queue: &QueueName, keys: &[String]) -> Result<Vec<KeyStanding>>;
+
+    /// One task, whatever its state.
+    async fn get(&self, id: TaskId) -> Result<Option<Task>>;
+
+    /// A page of tasks by id. Kept done tasks are listed only when that state
+    /// is asked for.
+    async fn list(&self, request: ListRequest) -> Result<Page>;
+
+    /// One bounded step of an operator's action on tasks.
+    async fn operate(&self, operation: Operation) -> Result<OperationReport>;
+
+    // ---- queues ----------------------------------------------------------
+
+    /// Says that a queue exists. Afterwards it does, with the settings of all
+    /// origins and the operator's override on top. Refuses settings that
+    /// contradict each other, a number that is taken, and a changed number.
+    async fn declare_queue(&self, declaration: Declaration) -> Result<Declared>;
+
+    /// An operator's change, on top of earlier changes; wins over every
+    /// declaration until reset.
+    async fn override_queue(
+        &self,
+        queue: &QueueName,
+        settings: SettingsPatch,
+        by: &str,
+    ) -> Result<Declared>;
+
+    /// Takes the operator's change back.
+    async fn reset_queue(&self, queue: &QueueName, by: &str) -> Result<Declared>;
+
+    /// Stops or resumes claims. Afterwards no new claim gives a task of a
+    /// paused queue.
+    async fn pause_queue(&self, queue: &QueueName, paused: bool, by: &str) -> Result<()>;
+
+    /// Keeps a queue's contract text, unless it would break standing tasks.
+    async fn register_contract(&self, change: ContractChange) -> Result<ContractAnswer>;
+
+    /// All queues, by number.
+    async fn queues(&self) -> Result<Vec<Queue>>;
+
+    /// All queues' numbers, by queue number; from kept counts.
+    async fn stats(&self) -> Result<Vec<QueueStats>>;
+
+    /// A queue's last minutes, oldest first, minutes without events left out.
+    async fn minutes(&self, queue: &QueueName, back: Duration) -> Result<Vec<Minute>>;
+
+    // ---- schedules -------------------------------------------------------
+
+    /// Says that a schedule exists. What was decided before stays decided; a
+    /// new one is decided up to now.
+    async fn declare_schedule(&self, declaration: ScheduleDeclaration) -> Result<Schedule>;
+
+    /// All schedules, by name.
+    async fn schedules(&self) -> Result<Vec<Schedule>>;
+
+    /// Deletes a schedule; returns whether there was one. Its tasks stay.
+    async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool>;
+
+    /// Stops or resumes a schedule. Resumed, it is decided up to now.
+    async fn pause_schedule(&self, name: &ScheduleName, paused: bool, by: &str) -> Result<bool>;
+
+    /// Decides one instant of a schedule and puts its tasks, in one step: of
+    /// all that fire the same instant, one succeeds. When a task is refused
+    /// because the queue is full, the instant is decided: it was missed.
+    async fn fire(&self, fire: Fire) -> Result<FireAnswer>;
+
+    // ---- leader, workers, assignments ------------------------------------
+
+    /// Asks for a role, or renews it. Afterwards the one named in the answer
+    /// holds it, and nobody else can for the time it says.
+    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership>;
+
+    /// Gives a role up; returns whether `who` held it.
+    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool>;
+
+    /// Keeps a worker's report as its last.
+    async fn report_worker(&self, report: WorkerReport) -> Result<()>;
+
+    /// Forgets a worker that ended. Its leases are not touched.
+    async fn forget_worker(&self, id: &WorkerId) -> Result<bool>;
+
+    /// All workers heard of lately, by id.
+    async fn workers(&self) -> Result<Vec<WorkerView>>;
+
+    /// Publishes the manager's word, if its term is the current one.
+    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published>;
+
+    /// The manager's last word.
+    async fn assignment(&self) -> Result<Option<Assignment>>;
+
+    // ---- the store itself ------------------------------------------------
+
+    /// What this store can do beyond the common rules.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Its limits.
+    fn limits(&self) -> &Limits;
+
+    /// Ends the store's own threads after what was asked before is done.
+    /// Calls that come later answer [`StoreError::Closed`](crate::StoreError::Closed).
+    async fn close(&self) -> Result<()>;
+}

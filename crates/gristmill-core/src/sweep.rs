@@ -1,0 +1,20 @@
+//! What a store tidies up by itself, about once a second.
+
+/// What one sweep found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SweepReport {
+    /// Tasks whose lease had run out and that went back or failed.
+    pub reclaimed: u64,
+    /// Tasks that fell due and are now counted as ready.
+    pub promoted: u64,
+    /// Blocked tasks whose key had become free unnoticed.
+    pub unblocked: u64,
+    /// Callers' ids past their window.
+    pub forgotten_ids: u64,
+    /// Kept done and resolved tasks past their time.
+    pub pruned_done: u64,
+    /// Failed tasks past their queue's `keep_failed`.
+    pub pruned_failed: u64,
+    /// Workers not heard of for long.
+    pub forgotten_workers: u64,
+}

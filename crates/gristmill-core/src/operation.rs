@@ -90,8 +90,7 @@ pub enum OperationAnswer {
 /// What one step did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OperationReport {
-    /// Each task that was meant: named ids in the order given, matching ones
-    /// in order of ids.
+    /// Each task that was meant, in order of ids.
     pub answers: Vec<(TaskId, OperationAnswer)>,
     /// Where the next step goes on, when this one ended at a limit.
     pub next: Option<TaskId>,

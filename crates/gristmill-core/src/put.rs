@@ -226,6 +226,15 @@ impl PutReport {
         self.answers.iter().filter(|a| a.is_enqueued()).count()
     }
 
+    /// Why the first of the refused tasks was not taken, if any was.
+    #[must_use]
+    pub fn first_refusal(&self) -> Option<&Refusal> {
+        self.answers.iter().find_map(|answer| match answer {
+            PutAnswer::Refused(why) => Some(why),
+            _ => None,
+        })
+    }
+
     /// How many were duplicates of standing tasks.
     #[must_use]
     pub fn duplicates(&self) -> usize {

@@ -21,7 +21,11 @@ impl State {
                     self.limits.page
                 )));
             }
-            Selection::Ids(ids) => (ids.clone(), None),
+            Selection::Ids(ids) => {
+                let mut ids = ids.clone();
+                ids.sort_unstable();
+                (ids, None)
+            }
             Selection::Matching { filter, after } => {
                 let from = after.map_or(i64::MIN, |id| id.0.saturating_add(1));
                 let meant: Vec<TaskId> = self

@@ -96,6 +96,8 @@ impl Row {
             error,
         });
         self.lease = None;
+        // A cancel was meant for the run that ends here.
+        self.task.cancel_requested = false;
     }
 }
 

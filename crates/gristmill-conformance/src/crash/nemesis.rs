@@ -1,0 +1,110 @@
+//! Kills: children die by SIGKILL at random moments and are replaced.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gristmill_core::{ListRequest, State, Store};
+
+use super::Open;
+use super::child::Dice;
+use super::record;
+use super::verdict::{Power, Standing, Verdict, judge};
+
+/// How a run of kills goes.
+#[derive(Debug, Clone)]
+pub struct KillPlan {
+    /// The full name of the store's child test, as the test binary knows it.
+    pub child: &'static str,
+    /// How many children are killed.
+    pub kills: usize,
+    /// Children that put.
+    pub producers: usize,
+    /// Children that work.
+    pub workers: usize,
+}
+
+/// Starts children on a fresh store in `folder`, kills them at random, and
+/// judges what they wrote against what the store then holds.
+pub fn kills(plan: &KillPlan, folder: &Path, open: Open) -> Verdict {
+    let site = Site::new(folder, plan.child);
+    // Made before the children start, so that a first kill cannot leave
+    // half a store behind and hide that as "fresh".
+    drop(open(&site.store));
+    let mut dice = Dice::new();
+    let mut children: Vec<(&str, Child)> = Vec::new();
+    for role in std::iter::repeat_n("producer", plan.producers)
+        .chain(std::iter::repeat_n("worker", plan.workers))
+    {
+        children.push((role, site.start(role)));
+    }
+    for _ in 0..plan.kills {
+        std::thread::sleep(Duration::from_millis(40 + dice.below(120) as u64));
+        let victim = dice.below(children.len());
+        let (role, child) = &mut children[victim];
+        kill(child);
+        *child = site.start(role);
+    }
+    for (_, child) in &mut children {
+        kill(child);
+    }
+    judge(&record::read_all(&site.log), &standing(open(&site.store)), Power::Steady)
+}
+
+/// Where a run takes place, and how a child is started there.
+pub(super) struct Site {
+    pub(super) store: PathBuf,
+    pub(super) log: PathBuf,
+    child: &'static str,
+}
+
+impl Site {
+    pub(super) fn new(folder: &Path, child: &'static str) -> Self {
+        let site = Site { store: folder.join("store"), log: folder.join("log"), child };
+        for folder in [&site.store, &site.log] {
+            std::fs::create_dir_all(folder).expect("a folder for the run");
+        }
+        site
+    }
+
+    pub(super) fn start(&self, role: &str) -> Child {
+        Command::new(std::env::current_exe().expect("this binary"))
+            .args(["--exact", self.child, "--ignored", "--nocapture", "--test-threads=1"])
+            .env("GRISTMILL_CRASH_ROLE", role)
+            .env("GRISTMILL_CRASH_STORE", &self.store)
+            .env("GRISTMILL_CRASH_LOG", &self.log)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a child process")
+    }
+}
+
+pub(super) fn kill(child: &mut Child) {
+    child.kill().expect("a child to kill");
+    child.wait().expect("its end");
+}
+
+/// Everything the store holds.
+pub(super) fn standing(store: Arc<dyn Store>) -> Vec<Standing> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let mut request = ListRequest { limit: 1_000, ..ListRequest::default() };
+        let mut found = Vec::new();
+        loop {
+            let page = store.list(request.clone()).await.expect("a page");
+            found.extend(page.tasks.iter().map(|task| Standing {
+                id: task.id.0,
+                payload: String::from_utf8_lossy(&task.payload.bytes).parse().expect("a number"),
+                failed: task.state == State::Failed,
+            }));
+            request.after = page.next;
+            if request.after.is_none() {
+                store.close().await.expect("closed");
+                return found;
+            }
+        }
+    })
+}

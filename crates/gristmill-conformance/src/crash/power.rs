@@ -1,0 +1,113 @@
+//! Power cuts: a file system in a file is shut down under running children.
+//!
+//! A killed process proves nothing about durability: what it wrote is in the
+//! page cache and survives it. `xfs_io -x -c shutdown` makes the file system
+//! forget everything that was not flushed, as a power cut would; mounting it
+//! again replays its journal.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::Open;
+use super::child::Dice;
+use super::nemesis::{Site, kill, standing};
+use super::record;
+use super::verdict::{Power, Verdict, judge};
+
+/// How a run of power cuts goes.
+#[derive(Debug, Clone)]
+pub struct PowerPlan {
+    /// The full name of the store's child test, as the test binary knows it.
+    pub child: &'static str,
+    /// How many times the power is cut.
+    pub cuts: usize,
+    /// `ext4` or `xfs`.
+    pub file_system: &'static str,
+}
+
+/// Runs children on a store inside a mounted image, cuts the power at random,
+/// mounts again and judges after every cut. Needs root and loop devices.
+///
+/// # Errors
+/// When the machine cannot do it: no root, no loop device, no tools.
+pub fn power_cuts(plan: &PowerPlan, folder: &Path, open: Open) -> Result<Verdict, String> {
+    let image = Image::make(folder, plan.file_system)?;
+    image.mount()?;
+    let mut site = Site::new(folder, plan.child);
+    site.store = image.mount.join("store");
+    std::fs::create_dir_all(&site.store).map_err(|e| e.to_string())?;
+    drop(open(&site.store));
+    let mut dice = Dice::new();
+    let mut verdict = Verdict::default();
+    for cut in 1..=plan.cuts {
+        let mut children = [site.start("producer"), site.start("producer"), site.start("worker")];
+        std::thread::sleep(Duration::from_millis(250 + dice.below(450) as u64));
+        image.cut()?;
+        for child in &mut children {
+            kill(child);
+        }
+        image.unmount()?;
+        image.mount()?;
+        verdict = judge(&record::read_all(&site.log), &standing(open(&site.store)), Power::Cut);
+        if !verdict.faults.is_empty() {
+            verdict.faults.push(format!("seen after cut {cut} on {}", plan.file_system));
+            break;
+        }
+    }
+    Ok(verdict)
+}
+
+/// A file system in a file.
+struct Image {
+    file: PathBuf,
+    mount: PathBuf,
+    kind: &'static str,
+}
+
+impl Image {
+    fn make(folder: &Path, kind: &'static str) -> Result<Self, String> {
+        let image = Image { file: folder.join("disk.img"), mount: folder.join("mnt"), kind };
+        std::fs::create_dir_all(&image.mount).map_err(|e| e.to_string())?;
+        let file = std::fs::File::create(&image.file).map_err(|e| e.to_string())?;
+        file.set_len(512 << 20).map_err(|e| e.to_string())?;
+        let quiet = if kind == "ext4" { "-F" } else { "-f" };
+        run(&format!("mkfs.{kind}"), &["-q", quiet, &text(&image.file)])?;
+        Ok(image)
+    }
+
+    fn mount(&self) -> Result<(), String> {
+        run("mount", &["-t", self.kind, "-o", "loop", &text(&self.file), &text(&self.mount)])
+    }
+
+    fn cut(&self) -> Result<(), String> {
+        run("xfs_io", &["-x", "-c", "shutdown", &text(&self.mount)])
+    }
+
+    fn unmount(&self) -> Result<(), String> {
+        run("umount", &[&text(&self.mount)])
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        // Best effort: the test's own fault must not be hidden by this one.
+        let _ = self.unmount();
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .map_err(|e| format!("{program} cannot be run: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(format!("{program} {}: {said}", arguments.join(" ")))
+}

@@ -1,0 +1,139 @@
+//! Claims, leases and reclaiming gone wrong.
+
+use std::time::Duration;
+
+use gristmill_core::{
+    Claim, ClaimRequest, Clock, ExtendAnswer, Extension, ListRequest, Outcome, Result, Settlement,
+    State, Store, SweepReport, Task, TaskFilter, Token, When,
+};
+
+use super::{Defect, Flawed, lock};
+
+impl Flawed {
+    pub(super) async fn flawed_claim(&self, mut request: ClaimRequest) -> Result<Claim> {
+        self.before_reclaiming().await?;
+        match self.defect {
+            Some(Defect::IgnoresSource) => request.source = None,
+            Some(Defect::ClaimsOneMore) => request.max += 1,
+            // Not so far ahead that it looks like a jump of the clock.
+            Some(Defect::ClaimsEarly) => self.shared.clock.set_ahead(Duration::from_millis(900)),
+            _ => {}
+        }
+        let max = request.max;
+        let again = request.clone();
+        let claim = self.inner().claim(request).await;
+        self.shared.clock.set_ahead(Duration::ZERO);
+        let mut claim = claim?;
+        if self.has(Defect::BatchesSuspects) && claim.tasks.len() == 1 && max > 1 {
+            self.fill_up(&mut claim, again).await?;
+        }
+        for task in &mut claim.tasks {
+            lock(&self.shared.tokens).insert(task.id, claim.token);
+            if self.has(Defect::ReusesSlots) {
+                task.slot = task.slot.map(|_| 0);
+            }
+        }
+        Ok(claim)
+    }
+
+    /// Claims the rest that a suspect at the front had held off.
+    async fn fill_up(&self, claim: &mut Claim, mut request: ClaimRequest) -> Result<()> {
+        let alone = claim.tasks.first().map(|task| task.id);
+        let expiries = match alone {
+            Some(id) => self.inner().get(id).await?.map_or(0, |task| task.expiries),
+            None => 0,
+        };
+        if expiries > 0 {
+            request.max -= 1;
+            request.token = Token::random()?;
+            let rest = self.inner().claim(request).await?;
+            claim.tasks.extend(rest.tasks);
+        }
+        Ok(())
+    }
+
+    async fn processing(&self) -> Result<Vec<Task>> {
+        let filter = TaskFilter { state: Some(State::Processing), ..TaskFilter::default() };
+        let limit = self.limits().page;
+        let page = self.inner().list(ListRequest { filter, limit, ..ListRequest::default() });
+        Ok(page.await?.tasks)
+    }
+
+    fn current(&self, task: &Task) -> Option<Token> {
+        lock(&self.shared.tokens).get(&task.id).copied()
+    }
+
+    /// What goes wrong wherever expired leases are looked for.
+    async fn before_reclaiming(&self) -> Result<()> {
+        match self.defect {
+            Some(Defect::NeverReclaims) => {
+                for task in self.processing().await? {
+                    if let Some(token) = self.current(&task) {
+                        let lease = Duration::from_secs(60);
+                        self.inner().extend(vec![Extension { token, lease }]).await?;
+                    }
+                }
+            }
+            Some(Defect::ForgetsExpiredAttempts) => {
+                let now = self.shared.clock.now();
+                for task in self.processing().await? {
+                    if task.lease.as_ref().is_some_and(|lease| lease.until <= now) {
+                        self.give_back(&task).await?;
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Puts a task back in its place under its holder's own token.
+    async fn give_back(&self, task: &Task) -> Result<()> {
+        if let Some(token) = self.current(task) {
+            let outcome = Outcome::Release { at: Some(When::At(task.run_at)), started: false };
+            self.inner().settle(vec![Settlement::new(task.id, token, outcome)]).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn flawed_reclaim(&self) -> Result<u64> {
+        self.before_reclaiming().await?;
+        let mut taken = 0;
+        if self.has(Defect::ReclaimsLiveLeases) {
+            for task in self.processing().await? {
+                self.give_back(&task).await?;
+                taken += 1;
+            }
+        }
+        Ok(taken + self.inner().reclaim().await?)
+    }
+
+    pub(super) async fn flawed_sweep(&self) -> Result<SweepReport> {
+        self.before_reclaiming().await?;
+        self.inner().sweep().await
+    }
+
+    pub(super) async fn flawed_extend(
+        &self,
+        extensions: Vec<Extension>,
+    ) -> Result<Vec<ExtendAnswer>> {
+        let fine = || ExtendAnswer::Extended { cancelled: Vec::new(), lost: Vec::new() };
+        match self.defect {
+            Some(Defect::ForgetsExtensions) => Ok(extensions.iter().map(|_| fine()).collect()),
+            Some(Defect::ExtendsWithoutToken) => {
+                let mut answers = self.inner().extend(extensions.clone()).await?;
+                for (answer, extension) in answers.iter_mut().zip(extensions) {
+                    if *answer == ExtendAnswer::LeaseLost
+                        && let Some(task) = self.processing().await?.first()
+                        && let Some(token) = self.current(task)
+                    {
+                        *answer = fine();
+                        self.inner().extend(vec![Extension { token, ..extension }]).await?;
+                    }
+                }
+                Ok(answers)
+            }
+            _ => self.inner().extend(extensions).await,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The port of the flawed store: each verb goes to the store inside, or where
+//! it goes wrong.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gristmill_core::{
+    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
+    Declared, ExtendAnswer, Extension, Fire, FireAnswer, KeyStanding, Leadership, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
+    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
+    SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, WakeMark, WorkerId, WorkerReport,
+    WorkerView,
+};
+
+use super::{Defect, Flawed};
+
+#[async_trait]
+impl Store for Flawed {
+    async fn put(&self, request: PutRequest) -> Result<PutReport> {
+        self.flawed_put(request).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claim> {
+        self.write_the_unwritten().await?;
+        self.flawed_claim(request).await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
+        self.write_the_unwritten().await?;
+        self.flawed_settle(settlements).await
+    }
+
+    async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
+        self.write_the_unwritten().await?;
+        self.flawed_extend(extensions).await
+    }
+
+    async fn reclaim(&self) -> Result<u64> {
+        self.write_the_unwritten().await?;
+        self.flawed_reclaim().await
+    }
+
+    async fn sweep(&self) -> Result<SweepReport> {
+        self.write_the_unwritten().await?;
+        self.flawed_sweep().await
+    }
+
+    fn mark(&self) -> WakeMark {
+        self.inner().mark()
+    }
+
+    async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) -> Result<()> {
+        self.write_the_unwritten().await?;
+        self.inner().wait(queues, since, timeout).await
+    }
+
+    async fn find(&self, queue: &QueueName, keys: &[String]) -> Result<Vec<KeyStanding>> {
+        self.write_the_unwritten().await?;
+        self.inner().find(queue, keys).await
+    }
+
+    async fn get(&self, id: TaskId) -> Result<Option<Task>> {
+        self.write_the_unwritten().await?;
+        self.inner().get(id).await
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<Page> {
+        self.write_the_unwritten().await?;
+        self.inner().list(request).await
+    }
+
+    async fn operate(&self, operation: Operation) -> Result<OperationReport> {
+        self.write_the_unwritten().await?;
+        self.flawed_operate(operation).await
+    }
+
+    async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {
+        self.inner().declare_queue(declaration).await
+    }
+
+    async fn override_queue(
+        &self,
+        queue: &QueueName,
+        settings: SettingsPatch,
+        by: &str,
+    ) -> Result<Declared> {
+        self.inner().override_queue(queue, settings, by).await
+    }
+
+    async fn reset_queue(&self, queue: &QueueName, by: &str) -> Result<Declared> {
+        self.inner().reset_queue(queue, by).await
+    }
+
+    async fn pause_queue(&self, queue: &QueueName, paused: bool, by: &str) -> Result<()> {
+        let paused = paused && !self.has(Defect::IgnoresPause);
+        self.inner().pause_queue(queue, paused, by).await
+    }
+
+    async fn register_contract(&self, change: ContractChange) -> Result<ContractAnswer> {
+        self.write_the_unwritten().await?;
+        self.inner().register_contract(change).await
+    }
+
+    async fn queues(&self) -> Result<Vec<Queue>> {
+        self.inner().queues().await
+    }
+
+    async fn stats(&self) -> Result<Vec<QueueStats>> {
+        self.write_the_unwritten().await?;
+        self.flawed_stats().await
+    }
+
+    async fn minutes(&self, queue: &QueueName, back: Duration) -> Result<Vec<Minute>> {
+        self.inner().minutes(queue, back).await
+    }
+
+    async fn declare_schedule(&self, declaration: ScheduleDeclaration) -> Result<Schedule> {
+        self.inner().declare_schedule(declaration).await
+    }
+
+    async fn schedules(&self) -> Result<Vec<Schedule>> {
+        self.inner().schedules().await
+    }
+
+    async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        self.inner().remove_schedule(name).await
+    }
+
+    async fn pause_schedule(&self, name: &ScheduleName, paused: bool, by: &str) -> Result<bool> {
+        self.inner().pause_schedule(name, paused, by).await
+    }
+
+    async fn fire(&self, fire: Fire) -> Result<FireAnswer> {
+        self.write_the_unwritten().await?;
+        self.flawed_fire(fire).await
+    }
+
+    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership> {
+        let held = self.inner().campaign(role, who, hold).await?;
+        if self.has(Defect::GivesRolesToAll) {
+            return Ok(Leadership { leader: who.clone(), remaining: hold, mine: true, ..held });
+        }
+        Ok(held)
+    }
+
+    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
+        self.inner().resign(role, who).await
+    }
+
+    async fn report_worker(&self, report: WorkerReport) -> Result<()> {
+        self.inner().report_worker(report).await
+    }
+
+    async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
+        self.inner().forget_worker(id).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerView>> {
+        self.inner().workers().await
+    }
+
+    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published> {
+        self.inner().publish_assignment(assignment).await
+    }
+
+    async fn assignment(&self) -> Result<Option<Assignment>> {
+        self.inner().assignment().await
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { survives_kill: true, several_processes: true, ..self.inner().capabilities() }
+    }
+
+    fn limits(&self) -> &Limits {
+        self.inner().limits()
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.inner().close().await
+    }
+}

@@ -1,0 +1,177 @@
+//! Settlements, and what operators and schedules do, gone wrong.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use gristmill_core::{
+    Action, Became, Fire, FireAnswer, Operation, OperationAnswer, OperationReport, Outcome,
+    PutAnswer, PutRequest, QueueStats, Result, Selection, SettleAnswer, Settlement, State, Store,
+    When,
+};
+
+use super::{Defect, Flawed, lock};
+
+impl Flawed {
+    pub(super) async fn flawed_settle(
+        &self,
+        mut settlements: Vec<Settlement>,
+    ) -> Result<Vec<SettleAnswer>> {
+        if settlements.len() > self.limits().settlements {
+            return self.inner().settle(settlements).await;
+        }
+        for settlement in &mut settlements {
+            self.spoil(settlement).await?;
+        }
+        let given = settlements.clone();
+        let mut answers = match self.defect {
+            Some(Defect::AsksFollowUpsForRoom) => self.settle_with_room(settlements).await?,
+            Some(Defect::TearsSettlementsApart) => self.settle_in_two_steps(settlements).await?,
+            _ => self.inner().settle(settlements).await?,
+        };
+        for (answer, settlement) in answers.iter_mut().zip(given) {
+            self.twist(answer, settlement).await?;
+        }
+        Ok(answers)
+    }
+
+    /// What goes wrong before the store inside is asked.
+    async fn spoil(&self, settlement: &mut Settlement) -> Result<()> {
+        match self.defect {
+            Some(Defect::SettlesWithoutToken) => {
+                let current = lock(&self.shared.tokens).get(&settlement.id).copied();
+                settlement.token = current.unwrap_or(settlement.token);
+            }
+            Some(Defect::BurnsReleasedAttempts) => {
+                if let Outcome::Release { at, .. } = settlement.outcome
+                    && let Some(task) = self.inner().get(settlement.id).await?
+                {
+                    let at = at.unwrap_or(When::At(task.run_at));
+                    settlement.outcome = Outcome::Retry { at, reason: None };
+                }
+            }
+            Some(Defect::DropsReturnsWhenFull) => {
+                let returns = !matches!(
+                    settlement.outcome,
+                    Outcome::Done | Outcome::Fail(_) | Outcome::Cancelled
+                );
+                if returns
+                    && let Some(task) = self.inner().get(settlement.id).await?
+                    && self.full(&task.queue).await?.is_some()
+                {
+                    settlement.outcome = Outcome::Cancelled;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What goes wrong with its answer.
+    async fn twist(&self, answer: &mut SettleAnswer, settlement: Settlement) -> Result<()> {
+        if let SettleAnswer::Recorded { became: Became::Done, .. } = answer {
+            self.shared.done.fetch_add(1, Ordering::SeqCst);
+            if let Some(id) = lock(&self.shared.ids).remove(&settlement.id) {
+                *lock(&self.shared.forgotten).entry(id).or_default() += 1;
+            }
+        }
+        match self.defect {
+            Some(Defect::RecordsRepeats) if *answer == SettleAnswer::AlreadyRecorded => {
+                *answer = SettleAnswer::Recorded { became: Became::Done, follow_ups: Vec::new() };
+            }
+            Some(Defect::PutsRefusedFollowUps) if !answer.is_recorded() => {
+                self.put_follow_ups(settlement).await?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn put_follow_ups(&self, settlement: Settlement) -> Result<Vec<PutAnswer>> {
+        let mut answers = Vec::new();
+        for follow_up in settlement.follow_ups {
+            let one =
+                PutRequest { queue: follow_up.queue, tasks: vec![follow_up.task], atomic: false };
+            answers.extend(self.inner().put(one).await?.answers);
+        }
+        Ok(answers)
+    }
+
+    async fn settle_with_room(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
+        let mut answers = Vec::new();
+        for mut settlement in settlements {
+            let mut refused = Vec::new();
+            for (n, follow_up) in settlement.follow_ups.iter().enumerate() {
+                if let Some(refusal) = self.full(&follow_up.queue).await? {
+                    refused.push((n, PutAnswer::Refused(refusal)));
+                }
+            }
+            let mut n = 0;
+            settlement.follow_ups.retain(|_| {
+                n += 1;
+                refused.iter().all(|(r, _)| *r != n - 1)
+            });
+            let mut answer = self.inner().settle(vec![settlement]).await?.remove(0);
+            if let SettleAnswer::Recorded { follow_ups, .. } = &mut answer {
+                for (n, refusal) in refused {
+                    follow_ups.insert(n, refusal);
+                }
+            }
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    async fn settle_in_two_steps(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
+        let mut answers = Vec::new();
+        for settlement in settlements {
+            let first = Settlement { follow_ups: Vec::new(), ..settlement.clone() };
+            let mut answer = self.inner().settle(vec![first]).await?.remove(0);
+            if let SettleAnswer::Recorded { follow_ups, .. } = &mut answer {
+                // Long enough for a reader to look.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                *follow_ups = self.put_follow_ups(settlement).await?;
+            }
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    pub(super) async fn flawed_operate(&self, operation: Operation) -> Result<OperationReport> {
+        let (Selection::Ids(ids), true) = (
+            &operation.selection,
+            self.has(Defect::ForgetsCancels) && operation.action == Action::Cancel,
+        ) else {
+            return self.inner().operate(operation).await;
+        };
+        let mut report = OperationReport::default();
+        for id in ids {
+            let found = self.inner().get(*id).await?;
+            if found.is_some_and(|task| task.state == State::Processing) {
+                report.answers.push((*id, OperationAnswer::CancelRequested));
+            } else {
+                let one = Operation { selection: Selection::Ids(vec![*id]), ..operation.clone() };
+                report.answers.extend(self.inner().operate(one).await?.answers);
+            }
+        }
+        report.answers.sort_by_key(|(id, _)| *id);
+        Ok(report)
+    }
+
+    pub(super) async fn flawed_fire(&self, fire: Fire) -> Result<FireAnswer> {
+        let answer = self.inner().fire(fire.clone()).await?;
+        if answer == FireAnswer::AlreadyDecided && self.has(Defect::FiresTwice) {
+            return self.inner().fire(Fire { by_hand: true, ..fire }).await;
+        }
+        Ok(answer)
+    }
+
+    pub(super) async fn flawed_stats(&self) -> Result<Vec<QueueStats>> {
+        let mut stats = self.inner().stats().await?;
+        if self.has(Defect::CountsDrift)
+            && let Some(first) = stats.first_mut()
+        {
+            first.processing += self.shared.done.load(Ordering::SeqCst);
+        }
+        Ok(stats)
+    }
+}

@@ -1,0 +1,8 @@
+//! The suite on the memory store, and the suite itself under test: each seeded
+//! defect must be caught by the rule it breaks.
+
+#![expect(clippy::expect_used, reason = "tests: a broken expectation ends the test at its line")]
+
+mod defects;
+mod list;
+mod memory;

@@ -1,0 +1,132 @@
+//! The end of an attempt: its line in the history, and where the task goes.
+
+use gristmill_core::policy::outcome::{Back, Next};
+use gristmill_core::{Attempt, AttemptEnd, Became, Queue, Result};
+use rusqlite::params;
+
+use crate::codec;
+use crate::lease::Lease;
+use crate::row::{Place, Row};
+use crate::sql::Sql;
+use crate::write::Write;
+
+impl Write<'_, '_> {
+    /// Records where an ended attempt's task goes. The caller takes it out of
+    /// its lease.
+    pub(crate) fn end_attempt(
+        &mut self,
+        queue: &Queue,
+        mut row: Row,
+        lease: &Lease,
+        next: Next,
+        end: AttemptEnd,
+        error: Option<String>,
+    ) -> Result<Became> {
+        let facts = row.facts();
+        row.attempts = facts.attempts;
+        row.claims = facts.claims;
+        row.claimed_at = Some(lease.claimed_at);
+        let error = error.map(|error| self.limits.cut_error(&error));
+        self.write_history(&mut row, lease, end, error.clone())?;
+        if error.is_some() {
+            row.error = error;
+        }
+        self.delta(queue.number).processing -= 1;
+        if queue.settings.slots.is_some() {
+            // A slot is free again: a task of the group may be claimable.
+            self.wake(queue);
+        }
+        match next {
+            Next::Done => self.done(queue, row),
+            Next::Cancelled => {
+                self.delta(queue.number).counters.cancelled += 1;
+                self.db.run(Sql::TaskDelete, params![row.id])?;
+                self.free_place(queue, &row, row.place)?;
+                Ok(Became::Cancelled)
+            }
+            Next::Failed(error) => self.failed(queue, row, &error),
+            Next::Back(back) => self.go_back(queue, row, back),
+        }
+    }
+
+    fn write_history(
+        &self,
+        row: &mut Row,
+        lease: &Lease,
+        end: AttemptEnd,
+        error: Option<String>,
+    ) -> Result<()> {
+        let mut history = codec::history(row.history.as_deref())?;
+        let over = (history.len() + 1).saturating_sub(self.limits.history);
+        history.drain(..over.min(history.len()));
+        history.push(Attempt {
+            worker: codec::worker_id(&lease.worker)?,
+            claimed_at: lease.claimed_at,
+            ended_at: self.now,
+            end,
+            error,
+        });
+        row.history = Some(codec::history_text(&history)?);
+        Ok(())
+    }
+
+    fn done(&mut self, queue: &Queue, row: Row) -> Result<Became> {
+        self.delta(queue.number).counters.done += 1;
+        let held = row.place;
+        let row = self.keep(queue, row)?;
+        self.free_place(queue, &row, held)?;
+        Ok(Became::Done)
+    }
+
+    /// A task leaves the list of failed ones.
+    pub(crate) fn leave_failed(&mut self, row: &Row) -> Result<()> {
+        self.db.run(Sql::FailedRemove, params![row.id])?;
+        self.delta(row.queue).failed -= 1;
+        Ok(())
+    }
+
+    /// Deletes a finished task, keeping a copy for reading if its queue wants
+    /// that.
+    pub(crate) fn keep(&mut self, queue: &Queue, mut row: Row) -> Result<Row> {
+        if queue.settings.keep_done.is_some() {
+            row.place = Place::Done;
+            row.blocked = false;
+            row.cancel_requested = false;
+            row.resolved_at = Some(self.now);
+            row.save(self.db)?;
+            self.db.run(Sql::TaskKeep, params![row.id])?;
+            self.delta(queue.number).done_kept += 1;
+        }
+        self.db.run(Sql::TaskDelete, params![row.id])?;
+        Ok(row)
+    }
+
+    fn failed(&mut self, queue: &Queue, mut row: Row, error: &str) -> Result<Became> {
+        let held = row.place;
+        row.place = Place::Failed;
+        row.failed_at = Some(self.now);
+        row.error = Some(self.limits.cut_error(error));
+        row.cancel_requested = false;
+        row.save(self.db)?;
+        let at = self.now.as_micros();
+        self.db.run(Sql::FailedAdd, params![row.id, row.queue, row.key, at])?;
+        let delta = self.delta(queue.number);
+        delta.failed += 1;
+        delta.counters.failed += 1;
+        self.free_place(queue, &row, held)?;
+        Ok(Became::Failed)
+    }
+
+    /// A claimed task goes back: it keeps its key's in-flight place.
+    fn go_back(&mut self, queue: &Queue, mut row: Row, back: Back) -> Result<Became> {
+        row.place = Place::InFlight;
+        row.run_at = back.run_at;
+        row.prev_run_at = back.prev_run_at;
+        row.attempts = back.attempts;
+        row.expiries = back.expiries;
+        row.started_releases = back.started_releases;
+        row.save(self.db)?;
+        self.enter(queue, &row.entry())?;
+        Ok(Became::Pending { run_at: back.run_at })
+    }
+}

@@ -1,0 +1,94 @@
+//! The bare limit: what prepared statements on the same SQLite build reach
+//! without a queue around them. The benchmark prints it beside every rate.
+
+use std::path::Path;
+
+use gristmill_core::{Result, StoreError};
+use rusqlite::{Connection, params};
+
+const SCHEMA: &str = include_str!("sql/bare/schema.sql");
+const INSERT: &str = include_str!("sql/bare/insert.sql");
+const LEASE: &str = include_str!("sql/bare/lease.sql");
+const DELETE: &str = include_str!("sql/bare/delete.sql");
+
+/// A hand-written queue table, as durable as the store: WAL and
+/// `synchronous=FULL`.
+#[derive(Debug)]
+pub struct Bare {
+    connection: Connection,
+    inserted: i64,
+}
+
+fn failed(error: rusqlite::Error) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+impl Bare {
+    /// Makes the table in a new file.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn create(path: &Path) -> Result<Self> {
+        let connection = Connection::open(path).map_err(failed)?;
+        connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+        connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+        connection.pragma_update(None, "cache_size", -65_536).map_err(failed)?;
+        connection.execute_batch(SCHEMA).map_err(failed)?;
+        Ok(Bare { connection, inserted: 0 })
+    }
+
+    /// Inserts rows, `a_commit` in each transaction; every tenth has a key.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn insert(&mut self, rows: usize, a_commit: usize, payload: &[u8]) -> Result<()> {
+        let mut left = rows;
+        while left > 0 {
+            let now = left.min(a_commit);
+            let transaction = self.connection.transaction().map_err(failed)?;
+            {
+                let mut insert = transaction.prepare_cached(INSERT).map_err(failed)?;
+                for _ in 0..now {
+                    self.inserted += 1;
+                    let key = (self.inserted % 10 == 0).then(|| format!("key-{}", self.inserted));
+                    insert.execute(params![self.inserted, key, payload]).map_err(failed)?;
+                }
+            }
+            transaction.commit().map_err(failed)?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// Leases up to `batch` rows, commits, deletes them, commits. Returns how
+    /// many.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn lease_then_delete(&mut self, batch: usize, token: &[u8]) -> Result<usize> {
+        let limit = i64::try_from(batch).unwrap_or(i64::MAX);
+        let mut ids: Vec<i64> = Vec::with_capacity(batch);
+        let transaction = self.connection.transaction().map_err(failed)?;
+        {
+            let mut lease = transaction.prepare_cached(LEASE).map_err(failed)?;
+            let rows = lease.query_map(params![token, i64::MAX, i64::MAX, limit], |row| {
+                // A worker would need the payload: read it as well.
+                let payload: Vec<u8> = row.get(1)?;
+                Ok((row.get::<_, i64>(0)?, payload))
+            });
+            for row in rows.map_err(failed)? {
+                ids.push(row.map_err(failed)?.0);
+            }
+        }
+        transaction.commit().map_err(failed)?;
+        let transaction = self.connection.transaction().map_err(failed)?;
+        {
+            let mut delete = transaction.prepare_cached(DELETE).map_err(failed)?;
+            for id in &ids {
+                delete.execute(params![id, token]).map_err(failed)?;
+            }
+        }
+        transaction.commit().map_err(failed)?;
+        Ok(ids.len())
+    }
+}

@@ -1,0 +1,146 @@
+//! Looking the whole file over: is it sound, and do its parts agree?
+//!
+//! Slow on purpose: it counts rows, which nothing else here does. For tests
+//! and for a doctor.
+
+use std::collections::HashMap;
+
+use gristmill_core::{Result, Timestamp};
+
+use crate::SqliteStore;
+use crate::db::Db;
+use crate::errors::fault;
+use crate::lease::Lease;
+use crate::sql::Sql;
+use crate::stats::{self, Counts};
+use crate::subject;
+
+/// Something that is not as it must be, in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding(pub String);
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl SqliteStore {
+    /// Looks the file over; nothing found is the good answer.
+    ///
+    /// # Errors
+    /// When the file cannot be read at all.
+    pub async fn check(&self) -> Result<Vec<Finding>> {
+        let now = self.clock.now();
+        self.read(move |db, _| check(db, now)).await
+    }
+}
+
+fn check(db: &Db<'_>, now: Timestamp) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    file(db, &mut findings)?;
+    counts(db, &mut findings)?;
+    tasks(db, &mut findings)?;
+    leases(db, now, &mut findings)?;
+    for queue in stats::queues(db)? {
+        if let Some(bind) = &queue.settings.bind {
+            let name = &queue.name;
+            if !subject::table_exists(db, &bind.table)? {
+                findings.push(Finding(format!(
+                    "queue '{name}' is bound to table {}, which does not exist",
+                    bind.table
+                )));
+            } else if !subject::is_bound(db, &queue)? {
+                findings.push(Finding(format!(
+                    "queue '{name}' is bound to table {}, which lacks its triggers",
+                    bind.table
+                )));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+fn file(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
+    let said: Vec<String> = db
+        .conn()
+        .prepare("PRAGMA integrity_check")
+        .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
+        .map_err(|e| fault(&e))?;
+    findings.extend(
+        said.into_iter()
+            .filter(|line| line != "ok")
+            .map(|line| Finding(format!("the file is damaged: {line}"))),
+    );
+    Ok(())
+}
+
+fn counts(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
+    let kept = db.all(Sql::CountAll, [], Counts::read)?;
+    let counted = db.all(Sql::CheckCounts, [], |row| {
+        let mut counts = [0u64; 6];
+        for (column, count) in (1usize..).zip(&mut counts) {
+            *count = crate::delta::unsigned(row.get(column)?);
+        }
+        Ok((row.get::<_, u32>(0)?, counts))
+    })?;
+    let names = ["ready", "delayed", "blocked", "processing", "failed", "done"];
+    for (queue, counted) in counted {
+        let kept = kept.iter().find(|kept| kept.queue == queue);
+        let kept = kept.map_or([0; 6], |kept| kept.standing);
+        for (name, (kept, counted)) in names.iter().zip(kept.into_iter().zip(counted)) {
+            if kept != counted {
+                findings.push(Finding(format!(
+                    "queue {queue} keeps {kept} {name} tasks in its counts and has {counted}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn tasks(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
+    let wrong =
+        db.all(Sql::CheckTasks, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+    findings.extend(wrong.into_iter().map(|(id, why)| Finding(format!("task {id}: {why}"))));
+    Ok(())
+}
+
+/// Every processing task is open under exactly one lease, and nothing else is
+/// (but tasks that went with their subject).
+fn leases(db: &Db<'_>, now: Timestamp, findings: &mut Vec<Finding>) -> Result<()> {
+    for (open, bytes) in
+        db.all(Sql::CheckLeases, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?
+    {
+        findings
+            .push(Finding(format!("a lease says {open} tasks are open and names {}", bytes / 8)));
+    }
+    let mut open: HashMap<i64, u32> = HashMap::new();
+    for lease in db.all(Sql::LeaseAll, [], Lease::read)? {
+        if lease.claimed_at > now.after(std::time::Duration::from_secs(60)) {
+            findings.push(Finding(format!(
+                "a lease of worker {} was claimed in the future: a clock was wrong",
+                lease.worker
+            )));
+        }
+        for id in lease.ids {
+            *open.entry(id).or_default() += 1;
+        }
+    }
+    for id in db.all(Sql::CheckProcessing, [], |row| row.get::<_, i64>(0))? {
+        match open.remove(&id) {
+            Some(1) => {}
+            Some(n) => findings.push(Finding(format!("task {id} is open under {n} leases"))),
+            None => findings.push(Finding(format!(
+                "task {id} is neither pending nor failed, and no lease holds it"
+            ))),
+        }
+    }
+    for id in open.into_keys() {
+        if db.any(Sql::TaskCancelAsked, rusqlite::params![id])? {
+            findings
+                .push(Finding(format!("task {id} is open under a lease and is not processing")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! Claiming: the front of the queue under a new lease.
+
+use gristmill_core::settings::{LEASE_MIN, SPAN_MAX};
+use gristmill_core::{Claim, ClaimRequest, Queue, Result, StoreError};
+use rusqlite::params;
+
+use crate::codec;
+use crate::pick::Picked;
+use crate::sql::Sql;
+use crate::write::Write;
+
+impl Write<'_, '_> {
+    /// Takes due tasks under a new lease.
+    pub(crate) fn claim(&mut self, request: &ClaimRequest) -> Result<Claim> {
+        let queue = self.queue(&request.queue)?;
+        if request.max == 0 {
+            return Err(StoreError::Invalid("a claim of 0 tasks".to_owned()));
+        }
+        let token = request.token.to_bytes();
+        if self.db.any(Sql::LeaseQueue, params![token.as_slice()])? {
+            return Err(StoreError::Invalid("this token has claimed before".to_owned()));
+        }
+        let lease = request.lease.unwrap_or(queue.settings.lease);
+        if lease < LEASE_MIN || lease > SPAN_MAX {
+            return Err(StoreError::Invalid(format!("a lease of {lease:?} is not possible")));
+        }
+        let mut claim = Claim {
+            token: request.token,
+            queue: request.queue.clone(),
+            lease,
+            tasks: Vec::new(),
+            next_due: None,
+            paused: queue.paused,
+        };
+        if claim.paused {
+            return Ok(claim);
+        }
+        self.reclaim(Some(queue.number))?;
+        let source = request.source.as_deref();
+        let (mut picked, slot) = self.pick(&queue, request.max, source)?;
+        let Some(first) = picked.first() else {
+            let next = self.next_due(&queue, source)?;
+            claim.next_due = next.map(|at| at.since(self.now));
+            return Ok(claim);
+        };
+        let one_at_a_time = queue.settings.one_at_a_time();
+        let group = match &first.task.group {
+            Some(group) if one_at_a_time => group.clone(),
+            _ => String::new(),
+        };
+        if one_at_a_time {
+            let live: u32 = self
+                .db
+                .one(Sql::LeaseLive, params![queue.number, group, self.now.as_micros()], |row| {
+                    row.get(0)
+                })?
+                .unwrap_or(0);
+            for one in &mut picked {
+                one.task.concurrent = Some(live);
+                one.task.slot = slot;
+            }
+        }
+        self.take(&queue, &picked, source.is_some())?;
+        let ids: Vec<i64> = picked.iter().map(|one| one.task.id.0).collect();
+        let open = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+        self.db.run(
+            Sql::LeaseNew,
+            params![
+                token.as_slice(),
+                queue.number,
+                request.worker.as_str(),
+                self.now.as_micros(),
+                self.now.after(lease).as_micros(),
+                group,
+                slot,
+                open,
+                codec::ids_blob(&ids),
+            ],
+        )?;
+        let delta = self.delta(queue.number);
+        delta.processing += open;
+        delta.counters.claimed += ids.len() as u64;
+        claim.tasks = picked.into_iter().map(|one| one.task).collect();
+        Ok(claim)
+    }
+
+    fn pick(
+        &self,
+        queue: &Queue,
+        max: usize,
+        source: Option<&str>,
+    ) -> Result<(Vec<Picked>, Option<u32>)> {
+        let settings = &queue.settings;
+        match settings.slots {
+            Some(slots) => Ok(match self.pick_slot(queue, slots, source)? {
+                Some((picked, slot)) => (vec![picked], Some(slot)),
+                None => (Vec::new(), None),
+            }),
+            None if settings.one_at_a_time() => Ok((self.pick_batch(queue, 1, source)?, None)),
+            None => {
+                let max = max.min(self.limits.claim_tasks);
+                Ok((self.pick_batch(queue, max, source)?, None))
+            }
+        }
+    }
+
+    /// Takes the picked tasks out of the claim order and moves their keys into
+    /// the in-flight place.
+    fn take(&mut self, queue: &Queue, picked: &[Picked], scattered: bool) -> Result<()> {
+        let number = queue.number;
+        let delta = self.delta(number);
+        for one in picked {
+            delta.in_order(one.delayed, -1);
+        }
+        // With one source, or slots, others stand in between.
+        if scattered || queue.settings.slots.is_some() {
+            self.db.with(Sql::ReadyLeave, |statement| {
+                for one in picked {
+                    let task = &one.task;
+                    let at = params![number, task.priority, task.run_at.as_micros(), task.id.0];
+                    statement.query(at)?.next()?;
+                }
+                Ok(())
+            })?;
+        } else {
+            for level in picked.chunk_by(|a, b| a.task.priority == b.task.priority) {
+                if let [first, ..] = level
+                    && let [.., last] = level
+                {
+                    let (first, last) = (&first.task, &last.task);
+                    self.db.run(
+                        Sql::ReadyLeaveFront,
+                        params![
+                            number,
+                            first.priority,
+                            first.run_at.as_micros(),
+                            first.id.0,
+                            last.run_at.as_micros(),
+                            last.id.0,
+                        ],
+                    )?;
+                }
+            }
+        }
+        self.db.with(Sql::ClaimTakeFlight, |statement| {
+            for one in picked.iter().filter(|one| one.waiting) {
+                statement.execute(params![one.task.id.0])?;
+            }
+            Ok(())
+        })
+    }
+}

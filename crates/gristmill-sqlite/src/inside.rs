@@ -1,0 +1,112 @@
+//! Putting and completing inside the caller's own transaction, on the caller's
+//! own connection to the same file.
+
+use std::sync::Arc;
+
+use gristmill_core::{
+    PutReport, PutRequest, QueueName, Result, SettleAnswer, Settlement, StoreError, WakeSignal,
+};
+use rusqlite::{Connection, Transaction, params};
+
+use crate::SqliteStore;
+use crate::db::Db;
+use crate::known::Known;
+use crate::sql::Sql;
+use crate::write::Write;
+
+/// Wakes this process's workers once the caller's transaction is committed.
+///
+/// Say [`WakeGuard::committed`] right after the commit. A guard that is dropped
+/// wakes as well: a worker that looks in vain costs less than one that sleeps.
+/// Other processes see the commit by themselves.
+#[derive(Debug)]
+#[must_use = "say `committed()` after the commit, so that workers hear of it at once"]
+pub struct WakeGuard {
+    wake: Arc<WakeSignal>,
+    queues: Vec<QueueName>,
+}
+
+impl WakeGuard {
+    /// The transaction was committed.
+    pub fn committed(self) {
+        drop(self);
+    }
+}
+
+impl Drop for WakeGuard {
+    fn drop(&mut self) {
+        self.wake.wake(&self.queues);
+    }
+}
+
+impl SqliteStore {
+    /// Puts tasks in the caller's transaction: they stand when, and only when,
+    /// it is committed. Its durability is the caller's connection's.
+    ///
+    /// # Errors
+    /// As `put`, and when the transaction is on another file. Nothing of the
+    /// put stands then; the transaction itself is still the caller's.
+    pub fn put_in(
+        &self,
+        transaction: &Transaction<'_>,
+        request: &PutRequest,
+    ) -> Result<(PutReport, WakeGuard)> {
+        self.inside(transaction, |write| write.put(request))
+    }
+
+    /// Settles in the caller's transaction: the handler's effect and its
+    /// settlement come true together. The worker's own `done` then answers
+    /// *gone*, which is success.
+    ///
+    /// # Errors
+    /// As `settle`, and when the transaction is on another file.
+    pub fn complete_in(
+        &self,
+        transaction: &Transaction<'_>,
+        settlements: &[Settlement],
+    ) -> Result<(Vec<SettleAnswer>, WakeGuard)> {
+        self.inside(transaction, |write| write.settle(settlements))
+    }
+
+    fn inside<T>(
+        &self,
+        conn: &Connection,
+        work: impl FnOnce(&mut Write<'_, '_>) -> Result<T>,
+    ) -> Result<(T, WakeGuard)> {
+        self.is_open()?;
+        let db = Db::guest(conn);
+        self.check_same_file(&db)?;
+        let mut known = Known::default();
+        let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
+        let mut write = Write::new(&db, &mut known, &self.limits, now, monotonic);
+        let answer = write.undoable(
+            |write| {
+                let answer = work(write)?;
+                write.flush()?;
+                Ok(answer)
+            },
+            |_| true,
+        )?;
+        let guard = WakeGuard { wake: self.wake.clone(), queues: write.woken };
+        Ok((answer, guard))
+    }
+
+    fn check_same_file(&self, db: &Db<'_>) -> Result<()> {
+        let id: Option<String> = db
+            .one(Sql::MetaGet, params!["store_id"], |row| row.get(0))
+            .map_err(|error| match error {
+                StoreError::Unavailable(said) if said.contains("no such table") => {
+                    StoreError::Invalid("the transaction's file holds no store".to_owned())
+                }
+                other => other,
+            })?;
+        if id.as_deref() == Some(self.id.as_str()) {
+            Ok(())
+        } else {
+            Err(StoreError::Invalid(format!(
+                "the transaction is on another file than {}",
+                self.path.display()
+            )))
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The SQLite store of Gristmill: one file, nothing to install.
+//!
+//! One thread writes and commits for everyone who asked meanwhile (group
+//! commit); two threads read. Several processes may open the same file, which
+//! may be the application's own: then a put can join the application's
+//! transaction ([`SqliteStore::put_in`]), and a queue can be bound to one of
+//! its tables.
+//!
+//! How tasks lie in the file is told in `sql/migration/`; every statement has a
+//! file of its own in `sql/`.
+
+mod attempt;
+mod backup;
+pub mod bare;
+mod check;
+mod claim;
+mod codec;
+mod db;
+mod declare;
+mod delta;
+mod errors;
+mod inside;
+mod known;
+mod lease;
+mod migration;
+mod moves;
+mod open;
+mod operate;
+mod options;
+mod pick;
+#[cfg(test)]
+mod plans;
+mod put;
+mod read;
+mod reader;
+mod roles;
+mod row;
+mod schedules;
+mod settings_codec;
+mod settle;
+mod sql;
+mod stats;
+mod store;
+mod subject;
+mod sweep;
+mod verbs;
+mod write;
+mod writer;
+
+pub use check::Finding;
+pub use inside::WakeGuard;
+pub use options::Options;
+/// The driver, so that the caller's connection is of the same version.
+pub use rusqlite;
+pub use store::SqliteStore;

@@ -1,0 +1,145 @@
+//! What operators do by hand.
+
+use gristmill_core::{
+    Action, Operation, OperationAnswer, OperationReport, Result, Selection, State, StoreError,
+    TaskFilter, TaskId,
+};
+use rusqlite::params;
+
+use crate::read::{Lister, VISITED};
+use crate::row::{Place, Row};
+use crate::sql::Sql;
+use crate::write::Write;
+
+impl Write<'_, '_> {
+    /// One bounded step of an operator's action.
+    pub(crate) fn operate(&mut self, operation: &Operation) -> Result<OperationReport> {
+        let (ids, next) = match &operation.selection {
+            Selection::Ids(ids) if ids.len() > self.limits.page => {
+                return Err(StoreError::Invalid(format!(
+                    "{} ids in one step and {} are allowed",
+                    ids.len(),
+                    self.limits.page
+                )));
+            }
+            Selection::Ids(ids) => {
+                let mut ids = ids.clone();
+                ids.sort_unstable();
+                (ids, None)
+            }
+            Selection::Matching { filter, after } => {
+                let limit = operation.limit.clamp(1, self.limits.page);
+                self.meant(operation.action, filter, *after, limit)?
+            }
+        };
+        let mut answers = Vec::with_capacity(ids.len());
+        for id in ids {
+            answers.push((id, self.operate_one(operation, id)?));
+        }
+        Ok(OperationReport { answers, next })
+    }
+
+    /// The tasks an action is meant for, and where the next step goes on.
+    fn meant(
+        &mut self,
+        action: Action,
+        filter: &TaskFilter,
+        after: Option<TaskId>,
+        limit: usize,
+    ) -> Result<(Vec<TaskId>, Option<TaskId>)> {
+        if filter.state.is_some_and(|state| !action.applies_to(state)) {
+            return Ok((Vec::new(), None));
+        }
+        let mut narrowed = filter.clone();
+        if narrowed.state.is_none() && action != Action::Cancel {
+            narrowed.state = Some(State::Failed);
+        }
+        let lister = Lister::new(self.db, self.known);
+        let (tasks, next) = lister
+            .visit(&narrowed, after, false, limit, VISITED, |task| action.applies_to(task.state))?;
+        Ok((tasks.into_iter().map(|task| task.id).collect(), next))
+    }
+
+    fn operate_one(&mut self, operation: &Operation, id: TaskId) -> Result<OperationAnswer> {
+        let Some(mut row) = Row::load(self.db, id.0)? else {
+            let kept = self.db.one(Sql::DoneById, params![id.0], |_| Ok(()))?;
+            return Ok(match kept {
+                Some(()) => OperationAnswer::WrongState(State::Done),
+                None => OperationAnswer::Gone,
+            });
+        };
+        let state = row.state();
+        if !operation.action.applies_to(state) {
+            return Ok(OperationAnswer::WrongState(state));
+        }
+        let by = self.limits.cut_error(&operation.by);
+        if let Some(text) = &operation.note {
+            row.note = Some(self.limits.cut_error(text));
+            row.note_by = Some(by.clone());
+        }
+        let queue = self.numbered(row.queue)?;
+        match (operation.action, state) {
+            (Action::Retry, _) => return self.retry(row),
+            (Action::Cancel, State::Processing) => {
+                self.db.run(Sql::TaskAskCancel, params![row.id, row.note, row.note_by])?;
+                return Ok(OperationAnswer::CancelRequested);
+            }
+            (Action::Cancel, _) => {
+                self.leave(&row)?;
+                self.db.run(Sql::TaskDelete, params![row.id])?;
+                self.delta(row.queue).counters.cancelled += 1;
+                self.free_place(&queue, &row, row.place)?;
+            }
+            (Action::Discard, _) => {
+                self.db.run(Sql::TaskDelete, params![row.id])?;
+                self.leave_failed(&row)?;
+                self.delta(row.queue).counters.discarded += 1;
+            }
+            (Action::Resolve, _) => {
+                row.resolved_by = Some(by);
+                self.leave_failed(&row)?;
+                self.delta(row.queue).counters.resolved += 1;
+                self.keep(&queue, row)?;
+            }
+        }
+        Ok(OperationAnswer::Moved)
+    }
+
+    /// A failed task takes its key's waiting place, as if put anew.
+    fn retry(&mut self, mut row: Row) -> Result<OperationAnswer> {
+        let queue = self.numbered(row.queue)?;
+        let mut blocked = false;
+        if let Some(key) = &row.key {
+            let places = self.places(&queue, key)?;
+            let taken = if row.unique_active {
+                places.waiting.or(places.in_flight)
+            } else {
+                places.waiting
+            };
+            if let Some(standing) = taken {
+                return Ok(OperationAnswer::DuplicateOf(standing));
+            }
+            blocked = places.in_flight.is_some();
+        }
+        row.place = Place::Waiting;
+        row.blocked = blocked;
+        row.attempts = 0;
+        row.expiries = 0;
+        row.started_releases = 0;
+        row.prev_run_at = Some(row.run_at);
+        row.run_at = self.now;
+        row.failed_at = None;
+        row.resolved_by = None;
+        row.resolved_at = None;
+        row.cancel_requested = false;
+        row.save(self.db)?;
+        self.leave_failed(&row)?;
+        self.delta(queue.number).counters.operator_retried += 1;
+        if blocked {
+            self.block(&queue, row.id)?;
+        } else {
+            self.enter(&queue, &row.entry())?;
+        }
+        Ok(OperationAnswer::Moved)
+    }
+}

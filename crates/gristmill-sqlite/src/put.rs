@@ -1,0 +1,252 @@
+//! Putting: what each task becomes.
+
+use std::sync::Arc;
+
+use gristmill_core::policy::duplicate::{
+    Places, Verdict, on_put, postponed_run_at, replaced_run_at,
+};
+use gristmill_core::{
+    FollowUp, NewTask, PutAnswer, PutReport, PutRequest, Queue, QueueName, Refusal, Result,
+    StoreError, TaskId, Unique,
+};
+use rusqlite::params;
+
+use crate::codec;
+use crate::delta::unsigned;
+use crate::known::suggest;
+use crate::moves::Entry;
+use crate::row::{Row, encoding_number};
+use crate::sql::Sql;
+use crate::write::Write;
+
+/// Who puts: only puts from outside ask for room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Outside,
+    FollowUp,
+}
+
+impl Write<'_, '_> {
+    /// Puts tasks on one queue; one answer each.
+    pub(crate) fn put(&mut self, request: &PutRequest) -> Result<PutReport> {
+        if request.tasks.len() > self.limits.put_tasks {
+            return Err(StoreError::Invalid(format!(
+                "{} tasks in one put and {} are allowed",
+                request.tasks.len(),
+                self.limits.put_tasks
+            )));
+        }
+        let Some(queue) = self.known.find(self.db, &request.queue)? else {
+            let refusal = self.unknown(&request.queue)?;
+            let answers = vec![PutAnswer::Refused(refusal); request.tasks.len()];
+            return Ok(PutReport { answers });
+        };
+        let mut report = if request.atomic && request.tasks.len() > 1 {
+            self.undoable(
+                |write| write.put_each(&queue, &request.tasks),
+                |report| !report.has_fault(),
+            )?
+        } else {
+            self.put_each(&queue, &request.tasks)?
+        };
+        if request.atomic && report.has_fault() {
+            report = report.undone();
+        }
+        self.count_answers(&queue, &report.answers);
+        Ok(report)
+    }
+
+    fn put_each(&mut self, queue: &Arc<Queue>, tasks: &[NewTask]) -> Result<PutReport> {
+        let mut answers = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            answers.push(self.put_one(queue, task, Door::Outside)?);
+        }
+        Ok(PutReport { answers })
+    }
+
+    /// Puts a settlement's follow-ups: never refused for want of room.
+    pub(crate) fn put_follow_ups(&mut self, follow_ups: &[FollowUp]) -> Result<Vec<PutAnswer>> {
+        let mut answers = Vec::with_capacity(follow_ups.len());
+        for FollowUp { queue, task } in follow_ups {
+            let Some(queue) = self.known.find(self.db, queue)? else {
+                answers.push(PutAnswer::Refused(self.unknown(queue)?));
+                continue;
+            };
+            let answer = self.put_one(&queue, task, Door::FollowUp)?;
+            self.count_answers(&queue, std::slice::from_ref(&answer));
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    fn unknown(&self, queue: &QueueName) -> Result<Refusal> {
+        Ok(Refusal::UnknownQueue { name: queue.to_string(), suggestion: suggest(self.db, queue)? })
+    }
+
+    /// Counts what was finally answered, so that an undone put counts as
+    /// refused and not as put.
+    fn count_answers(&mut self, queue: &Queue, answers: &[PutAnswer]) {
+        let counters = &mut self.delta(queue.number).counters;
+        for answer in answers {
+            match answer {
+                PutAnswer::Enqueued { .. } => counters.put += 1,
+                PutAnswer::Duplicate { .. } => counters.duplicate += 1,
+                PutAnswer::Replaced { .. } => counters.replaced += 1,
+                PutAnswer::Refused(_) => counters.refused += 1,
+            }
+        }
+    }
+
+    fn put_one(&mut self, queue: &Arc<Queue>, new: &NewTask, door: Door) -> Result<PutAnswer> {
+        if let Some(refusal) = self.limits.refuse(new) {
+            return Ok(PutAnswer::Refused(refusal));
+        }
+        let id = new.id.as_deref().map(|id| (id, new.payload.digest()));
+        if let Some((id, digest)) = &id
+            && let Some(answer) = self.remembered(queue, id, digest)?
+        {
+            return Ok(answer);
+        }
+        if let Some(refusal) = self.subject_fault(queue, new.key.as_deref())? {
+            return Ok(PutAnswer::Refused(refusal));
+        }
+        let verdict = match new.key.as_deref() {
+            Some(key) => on_put(self.places(queue, key)?, &queue.settings),
+            None => Verdict::Enqueue { blocked: false },
+        };
+        let answer = match verdict {
+            Verdict::Duplicate(id) => return self.duplicate_of(id),
+            Verdict::Replace(id) | Verdict::Postpone(id) => {
+                self.replace(queue, id, new, matches!(verdict, Verdict::Postpone(_)))?;
+                PutAnswer::Replaced { id }
+            }
+            Verdict::Enqueue { blocked } => {
+                if door == Door::Outside
+                    && let Some(capacity) = queue.settings.capacity
+                    && unsigned(self.pending(queue.number)?) >= capacity
+                {
+                    return Ok(PutAnswer::Refused(Refusal::QueueFull { capacity }));
+                }
+                let id = self.insert(queue, new, blocked)?;
+                PutAnswer::Enqueued { id }
+            }
+        };
+        if let (Some((caller_id, digest)), Some(id)) = (id, answer.id()) {
+            let until = self.now.after(queue.settings.id_window).as_micros();
+            self.db.run(
+                Sql::PutIdRemember,
+                params![queue.number, caller_id, id.0, digest.as_slice(), until],
+            )?;
+        }
+        Ok(answer)
+    }
+
+    /// The answer to a put whose id was used before.
+    fn remembered(&self, queue: &Queue, id: &str, digest: &[u8; 16]) -> Result<Option<PutAnswer>> {
+        let known = self.db.one(
+            Sql::PutIdKnown,
+            params![queue.number, id, self.now.as_micros()],
+            |row| Ok((TaskId(row.get(0)?), row.get::<_, Vec<u8>>(1)?)),
+        )?;
+        match known {
+            None => Ok(None),
+            Some((first, known)) if known == digest => self.duplicate_of(first).map(Some),
+            Some((first, _)) => Ok(Some(PutAnswer::Refused(Refusal::IdReused { first }))),
+        }
+    }
+
+    fn duplicate_of(&self, id: TaskId) -> Result<PutAnswer> {
+        let standing = self.db.one(Sql::PutStanding, params![id.0], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?))
+        })?;
+        let (run_at, source) = match standing {
+            Some((run_at, source)) => (Some(run_at), source),
+            None => (None, None),
+        };
+        Ok(PutAnswer::Duplicate {
+            id,
+            run_at: run_at.map(gristmill_core::Timestamp::from_micros),
+            source,
+        })
+    }
+
+    /// Who holds the places of a key.
+    pub(crate) fn places(&self, queue: &Queue, key: &str) -> Result<Places> {
+        let mut places = Places::default();
+        self.db.with(Sql::Places, |statement| {
+            let mut rows = statement.query(params![queue.number, key])?;
+            while let Some(row) = rows.next()? {
+                let holder = Some(TaskId(row.get(1)?));
+                if row.get::<_, i64>(0)? == 0 {
+                    places.waiting = holder;
+                } else {
+                    places.in_flight = holder;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(places)
+    }
+
+    fn insert(&mut self, queue: &Queue, new: &NewTask, blocked: bool) -> Result<TaskId> {
+        let id = self.next_id()?;
+        let run_at = new.start.run_at(self.now);
+        self.db.run(
+            Sql::PutTask,
+            params![
+                id.0,
+                queue.number,
+                new.key,
+                blocked,
+                queue.settings.unique == Unique::Active,
+                new.priority,
+                run_at.as_micros(),
+                self.now.as_micros(),
+                encoding_number(new.payload.encoding),
+                new.group,
+                new.source,
+                codec::headers_text(&new.headers)?,
+                new.payload.bytes.as_ref(),
+            ],
+        )?;
+        if blocked {
+            self.block(queue, id.0)?;
+        } else {
+            let entry = Entry {
+                id: id.0,
+                priority: new.priority,
+                run_at,
+                source: new.source.as_deref(),
+                group: new.group.as_deref(),
+            };
+            self.enter(queue, &entry)?;
+        }
+        Ok(id)
+    }
+
+    /// Gives the standing task the new one's data.
+    fn replace(&mut self, queue: &Queue, id: TaskId, new: &NewTask, postpone: bool) -> Result<()> {
+        let mut row = Row::load(self.db, id.0)?
+            .ok_or_else(|| StoreError::Corrupt(format!("task {id} vanished while replaced")))?;
+        self.leave(&row)?;
+        row.run_at = if postpone {
+            let longest = queue.settings.postpone_max;
+            postponed_run_at(row.run_at, row.created_at, new.start, self.now, longest)
+        } else {
+            replaced_run_at(row.run_at, new.start, self.now)
+        };
+        row.priority = row.priority.min(new.priority);
+        self.db.run(
+            Sql::PutReplace,
+            params![
+                id.0,
+                row.priority,
+                row.run_at.as_micros(),
+                encoding_number(new.payload.encoding),
+                codec::headers_text(&new.headers)?,
+                new.payload.bytes.as_ref(),
+            ],
+        )?;
+        if row.blocked { self.block(queue, id.0) } else { self.enter(queue, &row.entry()) }
+    }
+}

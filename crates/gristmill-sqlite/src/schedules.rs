@@ -1,0 +1,254 @@
+//! Schedules: each instant is decided once, whoever fires it.
+
+use std::time::Duration;
+
+use gristmill_core::policy::next_fire::FireTimes;
+use gristmill_core::{
+    Fire, FireAnswer, Missed, Overlap, Payload, PutRequest, Result, Rule, Schedule,
+    ScheduleDeclaration, ScheduleName, StoreError, TaskId, Timestamp,
+};
+use rusqlite::{Row as SqlRow, params};
+use serde::{Deserialize, Serialize};
+
+use crate::codec;
+use crate::db::Db;
+use crate::errors::corrupt;
+use crate::sql::Sql;
+use crate::write::Write;
+
+/// What was declared, as it is stored; the payload has a column of its own.
+#[derive(Serialize, Deserialize)]
+struct DeclaredText {
+    queue: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cron: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    every: Option<u64>,
+    zone: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
+    missed: String,
+    overlap: String,
+}
+
+/// A schedule as it is stored.
+struct ScheduleRow {
+    name: String,
+    declared: String,
+    payload: Option<Vec<u8>>,
+    paused: bool,
+    paused_by: Option<String>,
+    decided_until: i64,
+    last_fire: Option<i64>,
+    last_tasks: Vec<u8>,
+    created_at: i64,
+}
+
+impl ScheduleRow {
+    fn read(row: &SqlRow<'_>) -> rusqlite::Result<Self> {
+        Ok(ScheduleRow {
+            name: row.get(0)?,
+            declared: row.get(1)?,
+            payload: row.get(2)?,
+            paused: row.get(3)?,
+            paused_by: row.get(4)?,
+            decided_until: row.get(5)?,
+            last_fire: row.get(6)?,
+            last_tasks: row.get(7)?,
+            created_at: row.get(8)?,
+        })
+    }
+
+    fn into_schedule(self) -> Result<Schedule> {
+        let text: DeclaredText = codec::parse("a schedule", &self.declared)?;
+        let rule = match (text.cron, text.every) {
+            (Some(cron), None) => Rule::Cron(cron),
+            (None, Some(every)) => Rule::Every(Duration::from_micros(every)),
+            _ => return Err(corrupt("a schedule", "it has not one rule")),
+        };
+        let payload = match (self.payload, text.encoding) {
+            (Some(bytes), Some(encoding)) => Some(Payload {
+                bytes: bytes.into(),
+                encoding: encoding.parse().map_err(|e| corrupt("a schedule", e))?,
+            }),
+            _ => None,
+        };
+        Ok(Schedule {
+            declared: ScheduleDeclaration {
+                name: ScheduleName::new(&self.name).map_err(|e| corrupt("a schedule", e))?,
+                queue: codec::queue_name(&text.queue)?,
+                rule,
+                zone: text.zone,
+                payload,
+                missed: match text.missed.as_str() {
+                    "once" => Missed::Once,
+                    "skip" => Missed::Skip,
+                    "all" => Missed::All,
+                    other => return Err(corrupt("a schedule", other)),
+                },
+                overlap: match text.overlap.as_str() {
+                    "allow" => Overlap::Allow,
+                    "skip" => Overlap::Skip,
+                    other => return Err(corrupt("a schedule", other)),
+                },
+            },
+            paused: self.paused,
+            paused_by: self.paused_by,
+            decided_until: Timestamp::from_micros(self.decided_until),
+            last_fire: self.last_fire.map(Timestamp::from_micros),
+            last_tasks: codec::ids(&self.last_tasks).into_iter().map(TaskId).collect(),
+            created_at: Timestamp::from_micros(self.created_at),
+        })
+    }
+}
+
+/// All schedules, by name.
+pub(crate) fn schedules(db: &Db<'_>) -> Result<Vec<Schedule>> {
+    db.all(Sql::ScheduleAll, [], ScheduleRow::read)?
+        .into_iter()
+        .map(ScheduleRow::into_schedule)
+        .collect()
+}
+
+impl Write<'_, '_> {
+    fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>> {
+        let row = self.db.one(Sql::ScheduleByName, params![name.as_str()], ScheduleRow::read)?;
+        row.map(ScheduleRow::into_schedule).transpose()
+    }
+
+    fn save_schedule(&self, schedule: &Schedule) -> Result<()> {
+        let declared = &schedule.declared;
+        let (cron, every) = match &declared.rule {
+            Rule::Cron(cron) => (Some(cron.clone()), None),
+            Rule::Every(every) => (None, Some(codec::micros(*every))),
+        };
+        let text = codec::text(&DeclaredText {
+            queue: declared.queue.to_string(),
+            cron,
+            every,
+            zone: declared.zone.clone(),
+            encoding: declared.payload.as_ref().map(|p| p.encoding.to_string()),
+            missed: match declared.missed {
+                Missed::Once => "once",
+                Missed::Skip => "skip",
+                Missed::All => "all",
+            }
+            .to_owned(),
+            overlap: match declared.overlap {
+                Overlap::Allow => "allow",
+                Overlap::Skip => "skip",
+            }
+            .to_owned(),
+        })?;
+        let tasks: Vec<i64> = schedule.last_tasks.iter().map(|id| id.0).collect();
+        self.db.run(
+            Sql::ScheduleSave,
+            params![
+                declared.name.as_str(),
+                text,
+                declared.payload.as_ref().map(|p| p.bytes.as_ref()),
+                schedule.paused,
+                schedule.paused_by,
+                schedule.decided_until.as_micros(),
+                schedule.last_fire.map(Timestamp::as_micros),
+                codec::ids_blob(&tasks),
+                schedule.created_at.as_micros(),
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Says that a schedule exists.
+    pub(crate) fn declare_schedule(
+        &mut self,
+        declaration: &ScheduleDeclaration,
+    ) -> Result<Schedule> {
+        self.queue(&declaration.queue)?;
+        FireTimes::new(&declaration.rule, &declaration.zone)
+            .map_err(|e| StoreError::Invalid(format!("schedule '{}': {e}", declaration.name)))?;
+        let schedule = match self.schedule(&declaration.name)? {
+            Some(known) => Schedule { declared: declaration.clone(), ..known },
+            None => Schedule {
+                declared: declaration.clone(),
+                paused: false,
+                paused_by: None,
+                decided_until: self.now,
+                last_fire: None,
+                last_tasks: Vec::new(),
+                created_at: self.now,
+            },
+        };
+        self.save_schedule(&schedule)?;
+        Ok(schedule)
+    }
+
+    /// Deletes a schedule; returns whether there was one.
+    pub(crate) fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        let removed = self.db.run(Sql::ScheduleRemove, params![name.as_str()])?;
+        Ok(removed > 0)
+    }
+
+    /// Stops or resumes a schedule.
+    pub(crate) fn pause_schedule(
+        &self,
+        name: &ScheduleName,
+        paused: bool,
+        by: &str,
+    ) -> Result<bool> {
+        let Some(mut schedule) = self.schedule(name)? else {
+            return Ok(false);
+        };
+        if schedule.paused && !paused {
+            schedule.decided_until = schedule.decided_until.max(self.now);
+        }
+        schedule.paused = paused;
+        schedule.paused_by = paused.then(|| by.to_owned());
+        self.save_schedule(&schedule)?;
+        Ok(true)
+    }
+
+    /// Decides one instant and puts its tasks, in one step.
+    pub(crate) fn fire(&mut self, fire: &Fire) -> Result<FireAnswer> {
+        let Some(mut schedule) = self.schedule(&fire.schedule)? else {
+            return Ok(FireAnswer::Unknown);
+        };
+        if schedule.paused && !fire.by_hand {
+            return Ok(FireAnswer::Paused);
+        }
+        if fire.instant <= schedule.decided_until && !fire.by_hand {
+            return Ok(FireAnswer::AlreadyDecided);
+        }
+        if !fire.by_hand {
+            schedule.decided_until = fire.instant;
+        }
+        if schedule.declared.overlap == Overlap::Skip
+            && let Some(standing) = self.first_standing(&schedule.last_tasks)?
+        {
+            self.save_schedule(&schedule)?;
+            return Ok(FireAnswer::Overlapped(standing));
+        }
+        let request = PutRequest {
+            queue: schedule.declared.queue.clone(),
+            tasks: fire.tasks.clone(),
+            atomic: false,
+        };
+        let answers = self.put(&request)?.answers;
+        let tasks: Vec<TaskId> = answers.iter().filter_map(|answer| answer.id()).collect();
+        if !tasks.is_empty() {
+            schedule.last_fire = Some(fire.instant);
+            schedule.last_tasks = tasks;
+        }
+        self.save_schedule(&schedule)?;
+        Ok(FireAnswer::Fired(answers))
+    }
+
+    /// The first of these tasks that has not ended.
+    fn first_standing(&self, ids: &[TaskId]) -> Result<Option<TaskId>> {
+        for id in ids {
+            if self.db.any(Sql::TaskStands, params![id.0])? {
+                return Ok(Some(*id));
+            }
+        }
+        Ok(None)
+    }
+}

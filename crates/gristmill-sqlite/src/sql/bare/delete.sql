@@ -1,0 +1,1 @@
+DELETE FROM bare WHERE id = ?1 AND token = ?2;

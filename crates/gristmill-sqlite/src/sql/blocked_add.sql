@@ -1,0 +1,1 @@
+INSERT INTO gristmill_blocked (id) VALUES (?1);

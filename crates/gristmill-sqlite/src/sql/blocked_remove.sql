@@ -1,0 +1,1 @@
+DELETE FROM gristmill_blocked WHERE id = ?1;

@@ -1,0 +1,1 @@
+UPDATE gristmill_task SET place = 1 WHERE id = ?1;

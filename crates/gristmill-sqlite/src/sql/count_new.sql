@@ -1,0 +1,1 @@
+INSERT OR IGNORE INTO gristmill_count (queue) VALUES (?1);

@@ -1,0 +1,1 @@
+SELECT payload FROM gristmill_done WHERE id = ?1;

@@ -1,0 +1,1 @@
+INSERT INTO gristmill_failed (id, queue, key, failed_at) VALUES (?1, ?2, ?3, ?4);

@@ -1,0 +1,1 @@
+DELETE FROM gristmill_failed WHERE id = ?1;

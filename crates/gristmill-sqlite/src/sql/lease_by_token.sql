@@ -1,0 +1,1 @@
+SELECT number, queue, worker, claimed_at, until, slot, ids FROM gristmill_lease WHERE token = ?1;

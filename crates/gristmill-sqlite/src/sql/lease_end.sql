@@ -1,0 +1,1 @@
+DELETE FROM gristmill_lease WHERE number = ?1;

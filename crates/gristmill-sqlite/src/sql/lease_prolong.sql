@@ -1,0 +1,1 @@
+UPDATE gristmill_lease SET until = ?2 WHERE number = ?1;

@@ -1,0 +1,1 @@
+SELECT queue FROM gristmill_lease WHERE token = ?1;

@@ -1,0 +1,1 @@
+SELECT * FROM gristmill_shown WHERE id < ?1 ORDER BY id DESC LIMIT ?2;

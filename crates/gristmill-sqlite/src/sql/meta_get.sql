@@ -1,0 +1,1 @@
+SELECT value FROM gristmill_meta WHERE key = ?1;

@@ -1,0 +1,1 @@
+SELECT version, checksum FROM gristmill_migration ORDER BY version;

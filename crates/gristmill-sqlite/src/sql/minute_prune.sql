@@ -1,0 +1,1 @@
+DELETE FROM gristmill_minute WHERE queue = ?1 AND minute < ?2;

@@ -1,0 +1,1 @@
+SELECT place, id FROM gristmill_task WHERE queue = ?1 AND key = ?2 AND place < 2;

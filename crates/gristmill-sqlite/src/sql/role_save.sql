@@ -1,0 +1,3 @@
+INSERT INTO gristmill_role (role, leader, term, until) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (role) DO UPDATE SET
+       leader = excluded.leader, term = excluded.term, until = excluded.until;

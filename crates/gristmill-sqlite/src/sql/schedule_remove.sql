@@ -1,0 +1,1 @@
+DELETE FROM gristmill_schedule WHERE name = ?1;

@@ -1,0 +1,1 @@
+DELETE FROM gristmill_worker WHERE seen < ?1;

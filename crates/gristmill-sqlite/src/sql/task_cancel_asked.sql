@@ -1,0 +1,1 @@
+SELECT cancel_requested FROM gristmill_task WHERE id = ?1;

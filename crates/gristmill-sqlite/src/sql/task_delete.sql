@@ -1,0 +1,1 @@
+DELETE FROM gristmill_task WHERE id = ?1;

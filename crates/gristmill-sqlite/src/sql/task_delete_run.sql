@@ -1,0 +1,1 @@
+DELETE FROM gristmill_task WHERE id BETWEEN ?1 AND ?2;

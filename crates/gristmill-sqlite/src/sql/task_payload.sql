@@ -1,0 +1,1 @@
+SELECT payload FROM gristmill_task WHERE id = ?1;

@@ -1,0 +1,1 @@
+UPDATE gristmill_task SET blocked = 0 WHERE id = ?1;

@@ -1,0 +1,1 @@
+SELECT report, since, seen FROM gristmill_worker ORDER BY id;

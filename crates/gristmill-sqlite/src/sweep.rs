@@ -1,0 +1,179 @@
+//! What time brings: leases that ran out, tasks that fell due, blocked tasks
+//! that were missed, and things past their keeping time.
+
+use gristmill_core::policy::outcome::{EXPIRED, after_expiry};
+use gristmill_core::policy::reclaim_guard::heartbeat;
+use gristmill_core::stats::MINUTES_KEPT;
+use gristmill_core::worker::WORKER_KEPT;
+use gristmill_core::{AttemptEnd, Queue, Result, SweepReport, Token};
+use rusqlite::params;
+
+use crate::codec;
+use crate::lease::{self, Lease};
+use crate::row::Row;
+use crate::sql::Sql;
+use crate::write::Write;
+
+/// Tasks counted as ready in one statement.
+const PROMOTED: i64 = 1_000;
+/// Such statements in one call.
+const PROMOTIONS: usize = 100;
+/// Blocked tasks looked at in one sweep.
+const BLOCKED_SEEN: i64 = 1_000;
+
+impl Write<'_, '_> {
+    /// Takes back tasks whose lease ran out, of one queue or of all; oldest
+    /// deadline first. Returns how many tasks went back or failed.
+    pub(crate) fn reclaim(&mut self, number: Option<u32>) -> Result<u64> {
+        let now = self.now.as_micros();
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, u32>(1)?));
+        let expired = match number {
+            None => self.db.all(Sql::LeaseExpired, params![now], read)?,
+            Some(number) => self.db.all(Sql::LeaseExpiredQueue, params![now, number], read)?,
+        };
+        let mut taken = 0;
+        let mut leases = 0;
+        for (token, number) in expired {
+            let queue = self.numbered(number)?;
+            let patience = heartbeat(queue.settings.lease);
+            if leases == self.limits.reclaimed_leases {
+                break;
+            }
+            if self.known.guard.may_reclaim(self.monotonic, patience) {
+                leases += 1;
+                taken += self.expire(&queue, lease::token(&token)?)?;
+            }
+        }
+        Ok(taken)
+    }
+
+    fn expire(&mut self, queue: &Queue, token: Token) -> Result<u64> {
+        let Some(lease) = Lease::load(self.db, token)? else {
+            return Ok(0);
+        };
+        self.db.run(Sql::LeaseEnd, params![lease.number])?;
+        let mut taken = 0;
+        for id in &lease.ids {
+            // Gone with its subject.
+            let Some(row) = Row::load(self.db, *id)? else {
+                continue;
+            };
+            let next = after_expiry(&row.facts(), &queue.settings, self.now);
+            self.delta(queue.number).counters.expired += 1;
+            let error = Some(EXPIRED.to_owned());
+            self.end_attempt(queue, row, &lease, next, AttemptEnd::Expired, error)?;
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
+    /// Counts tasks that fell due as ready.
+    pub(crate) fn promote(&mut self) -> Result<u64> {
+        let mut promoted = 0;
+        for _ in 0..PROMOTIONS {
+            let queues: Vec<u32> =
+                self.db.all(Sql::ReadyPromote, params![self.now.as_micros(), PROMOTED], |row| {
+                    row.get(0)
+                })?;
+            for number in &queues {
+                let delta = self.delta(*number);
+                delta.ready += 1;
+                delta.delayed -= 1;
+            }
+            promoted += queues.len() as u64;
+            if queues.is_empty() {
+                break;
+            }
+        }
+        Ok(promoted)
+    }
+
+    /// Does everything that is due with time.
+    pub(crate) fn sweep(&mut self) -> Result<SweepReport> {
+        let queues = self
+            .db
+            .all(Sql::QueueAll, [], codec::QueueRow::read)?
+            .into_iter()
+            .map(codec::QueueRow::into_queue)
+            .collect::<Result<Vec<Queue>>>()?;
+        let mut report = SweepReport {
+            reclaimed: self.reclaim(None)?,
+            promoted: self.promote()?,
+            unblocked: self.unblock_missed()?,
+            ..SweepReport::default()
+        };
+        let page = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
+        let now = self.now.as_micros();
+        report.forgotten_ids = self.db.run(Sql::SweepIds, params![now, page * 10])? as u64;
+        let oldest = self.now.before(MINUTES_KEPT).minute().as_micros();
+        for queue in &queues {
+            self.db.run(Sql::MinutePrune, params![queue.number, oldest])?;
+            report.pruned_done += self.prune_done(queue, page)?;
+            report.pruned_failed += self.prune_failed(queue, page)?;
+        }
+        let silent = self.now.before(WORKER_KEPT).as_micros();
+        report.forgotten_workers = self.db.run(Sql::SweepWorkers, params![silent])? as u64;
+        Ok(report)
+    }
+
+    /// Looks for blocked tasks whose key is free, a stretch a call: no
+    /// un-blocking rests on one event alone.
+    pub(crate) fn unblock_missed(&mut self) -> Result<u64> {
+        let from = self.known.unblock_from;
+        let seen = self.db.all(Sql::UnblockMissed, params![from, BLOCKED_SEEN], |row| {
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get::<_, u32>(1)?,
+                row.get::<_, String>(2)?,
+                row.get::<_, bool>(3)?,
+            ))
+        })?;
+        self.known.unblock_from = match seen.last() {
+            Some((id, ..)) if seen.len() as u64 == BLOCKED_SEEN.cast_unsigned() => *id,
+            _ => 0,
+        };
+        let mut unblocked = 0;
+        for (_, number, key, behind) in seen {
+            if !behind {
+                let queue = self.numbered(number)?;
+                unblocked += u64::from(self.unblock(&queue, &key)?);
+            }
+        }
+        Ok(unblocked)
+    }
+
+    fn prune_done(&mut self, queue: &Queue, page: i64) -> Result<u64> {
+        let until = match queue.settings.keep_done {
+            None => self.now,
+            Some(keep) if self.now.as_micros() < keep_micros(keep) => return Ok(0),
+            Some(keep) => self.now.before(keep),
+        };
+        let pruned = self.db.run(Sql::SweepDone, params![queue.number, until.as_micros(), page])?;
+        self.delta(queue.number).done_kept -= i64::try_from(pruned).unwrap_or(0);
+        Ok(pruned as u64)
+    }
+
+    fn prune_failed(&mut self, queue: &Queue, page: i64) -> Result<u64> {
+        let Some(keep) = queue.settings.keep_failed else {
+            return Ok(0);
+        };
+        if self.now.as_micros() < keep_micros(keep) {
+            return Ok(0);
+        }
+        let until = self.now.before(keep).as_micros();
+        let over: Vec<i64> =
+            self.db.all(Sql::SweepFailed, params![queue.number, until, page], |row| row.get(0))?;
+        for id in &over {
+            self.db.run(Sql::TaskDelete, params![id])?;
+            self.db.run(Sql::FailedRemove, params![id])?;
+        }
+        let delta = self.delta(queue.number);
+        delta.failed -= i64::try_from(over.len()).unwrap_or(0);
+        delta.counters.discarded += over.len() as u64;
+        Ok(over.len() as u64)
+    }
+}
+
+fn keep_micros(keep: std::time::Duration) -> i64 {
+    i64::try_from(keep.as_micros()).unwrap_or(i64::MAX)
+}

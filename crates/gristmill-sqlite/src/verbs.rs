@@ -1,0 +1,222 @@
+//! The verbs of the port, each handed to the writer or to a reader.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gristmill_core::{
+    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
+    Declared, ExtendAnswer, Extension, Fire, FireAnswer, KeyStanding, Leadership, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
+    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
+    SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId,
+    WorkerReport, WorkerView,
+};
+
+use crate::SqliteStore;
+use crate::read::Lister;
+use crate::writer::Weight;
+use crate::{roles, schedules, stats};
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn put(&self, request: PutRequest) -> Result<PutReport> {
+        let weight = Weight::Queues(vec![request.queue.clone()], Vec::new());
+        self.write(weight, move |write| write.put(&request)).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claim> {
+        let weight = Weight::Claim(request.queue.clone());
+        self.write(weight, move |write| write.claim(&request)).await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
+        let weight = weight_of(&settlements);
+        self.write(weight, move |write| write.settle(&settlements)).await
+    }
+
+    async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
+        self.write(Weight::Light, move |write| write.extend(&extensions)).await
+    }
+
+    async fn reclaim(&self) -> Result<u64> {
+        self.write(Weight::Light, |write| write.reclaim(None)).await
+    }
+
+    async fn sweep(&self) -> Result<SweepReport> {
+        self.write(Weight::Light, |write| write.sweep()).await
+    }
+
+    fn mark(&self) -> WakeMark {
+        self.wake.mark()
+    }
+
+    async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) -> Result<()> {
+        self.is_open()?;
+        let attendance = self.attend();
+        let timeout = timeout.min(self.limits.wait);
+        self.wake.wait(queues, since, timeout).await;
+        drop(attendance);
+        self.is_open()
+    }
+
+    async fn find(&self, queue: &QueueName, keys: &[String]) -> Result<Vec<KeyStanding>> {
+        let (queue, keys) = (queue.clone(), keys.to_vec());
+        self.read(move |db, known| Lister::new(db, known).find(&queue, &keys)).await
+    }
+
+    async fn get(&self, id: TaskId) -> Result<Option<Task>> {
+        self.read(move |db, known| Lister::new(db, known).get(id)).await
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<Page> {
+        let limits = self.limits.clone();
+        self.read(move |db, known| Lister::new(db, known).list(&request, &limits)).await
+    }
+
+    async fn operate(&self, operation: Operation) -> Result<OperationReport> {
+        self.write(Weight::Full, move |write| write.operate(&operation)).await
+    }
+
+    async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {
+        self.write(Weight::Full, move |write| write.declare_queue(&declaration)).await
+    }
+
+    async fn override_queue(
+        &self,
+        queue: &QueueName,
+        settings: SettingsPatch,
+        by: &str,
+    ) -> Result<Declared> {
+        let (queue, by) = (queue.clone(), by.to_owned());
+        self.write(Weight::Full, move |write| write.override_queue(&queue, &settings, &by)).await
+    }
+
+    async fn reset_queue(&self, queue: &QueueName, _by: &str) -> Result<Declared> {
+        let queue = queue.clone();
+        self.write(Weight::Full, move |write| write.reset_queue(&queue)).await
+    }
+
+    async fn pause_queue(&self, queue: &QueueName, paused: bool, by: &str) -> Result<()> {
+        let (queue, by) = (queue.clone(), by.to_owned());
+        self.write(Weight::Full, move |write| write.pause_queue(&queue, paused, &by)).await
+    }
+
+    async fn register_contract(&self, change: ContractChange) -> Result<ContractAnswer> {
+        self.write(Weight::Full, move |write| write.register_contract(&change)).await
+    }
+
+    async fn queues(&self) -> Result<Vec<Queue>> {
+        self.read(|db, _| stats::queues(db)).await
+    }
+
+    async fn stats(&self) -> Result<Vec<QueueStats>> {
+        let now = self.clock.now();
+        let (stats, lagging) = self.read(move |db, _| stats::stats(db, now)).await?;
+        if !lagging {
+            return Ok(stats);
+        }
+        // Nobody swept lately. Numbers that lag are still an answer when the
+        // file cannot be written now.
+        if let Err(error) = self.write(Weight::Light, |write| write.promote()).await {
+            tracing::debug!(%error, "tasks that fell due are still counted as delayed");
+            return Ok(stats);
+        }
+        let (stats, _) = self.read(move |db, _| stats::stats(db, now)).await?;
+        Ok(stats)
+    }
+
+    async fn minutes(&self, queue: &QueueName, back: Duration) -> Result<Vec<Minute>> {
+        let (queue, from) = (queue.clone(), self.clock.now().before(back));
+        self.read(move |db, known| stats::minutes(db, known, &queue, from)).await
+    }
+
+    async fn declare_schedule(&self, declaration: ScheduleDeclaration) -> Result<Schedule> {
+        self.write(Weight::Full, move |write| write.declare_schedule(&declaration)).await
+    }
+
+    async fn schedules(&self) -> Result<Vec<Schedule>> {
+        self.read(|db, _| schedules::schedules(db)).await
+    }
+
+    async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        let name = name.clone();
+        self.write(Weight::Full, move |write| write.remove_schedule(&name)).await
+    }
+
+    async fn pause_schedule(&self, name: &ScheduleName, paused: bool, by: &str) -> Result<bool> {
+        let (name, by) = (name.clone(), by.to_owned());
+        self.write(Weight::Full, move |write| write.pause_schedule(&name, paused, &by)).await
+    }
+
+    async fn fire(&self, fire: Fire) -> Result<FireAnswer> {
+        self.write(Weight::Full, move |write| write.fire(&fire)).await
+    }
+
+    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership> {
+        let (role, who) = (role.to_owned(), who.clone());
+        // Full: a term that a power cut takes back could be given twice.
+        self.write(Weight::Full, move |write| write.campaign(&role, &who, hold)).await
+    }
+
+    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
+        let (role, who) = (role.to_owned(), who.clone());
+        self.write(Weight::Full, move |write| write.resign(&role, &who)).await
+    }
+
+    async fn report_worker(&self, report: WorkerReport) -> Result<()> {
+        self.write(Weight::Light, move |write| write.report_worker(&report)).await
+    }
+
+    async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
+        let id = id.clone();
+        self.write(Weight::Light, move |write| write.forget_worker(&id)).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerView>> {
+        let now = self.clock.now();
+        self.read(move |db, _| roles::workers(db, now)).await
+    }
+
+    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published> {
+        self.write(Weight::Full, move |write| write.publish_assignment(&assignment)).await
+    }
+
+    async fn assignment(&self) -> Result<Option<Assignment>> {
+        self.read(|db, _| roles::assignment(db)).await
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            survives_kill: true,
+            survives_power_cut: true,
+            several_processes: true,
+            put_in_transaction: true,
+            bound_subjects: true,
+            atomic_follow_ups: true,
+            exact_capacity: true,
+            pushes_across_processes: false,
+            meant_for: 10_000_000,
+        }
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.end().await
+    }
+}
+
+/// What the answers to these settlements must survive.
+fn weight_of(settlements: &[Settlement]) -> Weight {
+    let mut tokens: Vec<Token> = Vec::new();
+    let mut queues: Vec<QueueName> = Vec::new();
+    for settlement in settlements {
+        if tokens.last() != Some(&settlement.token) {
+            tokens.push(settlement.token);
+        }
+        queues.extend(settlement.follow_ups.iter().map(|next| next.queue.clone()));
+    }
+    Weight::Queues(queues, tokens)
+}

@@ -1,0 +1,417 @@
+//! The one thread that writes: it gathers what was asked meanwhile, runs it in
+//! one transaction, and answers after the commit.
+//!
+//! Neighbours in a group do not suffer for each other. A request that fails
+//! before it has written anything is answered and the group goes on. One that
+//! fails midway undoes the group, and every request of it is then run in a
+//! transaction of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use gristmill_core::{Clock, Durability, Limits, QueueName, Result, StoreError, Token, WakeSignal};
+use rusqlite::{Connection, params};
+use tokio::sync::oneshot;
+
+use crate::db::Db;
+use crate::errors::{fault, refused_before_commit};
+use crate::known::Known;
+use crate::sql::Sql;
+use crate::write::Write;
+
+/// Another process's commit is looked for this often while someone waits.
+const LOOK: Duration = Duration::from_millis(40);
+/// What a relaxed queue wrote is safe from a power cut after this.
+const RELAXED: Duration = Duration::from_millis(900);
+
+/// What an answer must survive, which decides how the group is committed.
+#[derive(Debug, Clone)]
+pub(crate) enum Weight {
+    /// A power cut may undo it: claims, extensions, reports.
+    Light,
+    /// Light, unless the queue has slots.
+    Claim(QueueName),
+    /// As these queues say, and those of these leases.
+    Queues(Vec<QueueName>, Vec<Token>),
+    /// It must survive a power cut.
+    Full,
+}
+
+/// How a group is committed, lightest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sync {
+    Light,
+    Relaxed,
+    Full,
+}
+
+/// A request with its way back.
+pub(crate) trait Ask: Send {
+    fn weight(&self) -> &Weight;
+    /// Runs it; may be called again after a rollback.
+    fn run(&mut self, write: &mut Write<'_, '_>) -> Result<()>;
+    /// Answers: what it found, or the error of the commit.
+    fn answer(self: Box<Self>, outcome: Result<()>);
+}
+
+/// A request made of a function.
+pub(crate) struct Asked<T, F> {
+    weight: Weight,
+    work: F,
+    found: Option<T>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<T, F> Asked<T, F> {
+    pub(crate) fn new(weight: Weight, work: F) -> (Self, oneshot::Receiver<Result<T>>) {
+        let (reply, answer) = oneshot::channel();
+        let asked = Asked { weight, work, found: None, reply };
+        (asked, answer)
+    }
+}
+
+impl<T, F> Ask for Asked<T, F>
+where
+    T: Send,
+    F: FnMut(&mut Write<'_, '_>) -> Result<T> + Send,
+{
+    fn weight(&self) -> &Weight {
+        &self.weight
+    }
+
+    fn run(&mut self, write: &mut Write<'_, '_>) -> Result<()> {
+        self.found = Some((self.work)(write)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<()>) {
+        let Asked { found, reply, .. } = *self;
+        let answer = outcome.and_then(|()| found.ok_or(StoreError::Closed));
+        // Nobody waits for it any more: what was asked is done all the same.
+        let _ = reply.send(answer);
+    }
+}
+
+/// What the writer is told.
+pub(crate) enum Order {
+    Ask(Box<dyn Ask>),
+    /// Someone waits: look for other processes' commits.
+    Look,
+    Close,
+}
+
+/// What the writer needs beside its connection.
+pub(crate) struct Setup {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Limits,
+    pub(crate) group: usize,
+    pub(crate) wake: Arc<WakeSignal>,
+    pub(crate) waiting: Arc<AtomicUsize>,
+}
+
+/// Serves until the store is closed or dropped.
+pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) {
+    let mut writer = Writer {
+        db: Db::own(conn),
+        setup,
+        known: Known::default(),
+        synchronous: Sync::Full,
+        unsynced: None,
+        suspect: false,
+    };
+    while let Some(group) = writer.gather(orders) {
+        if !group.is_empty() {
+            writer.run(group);
+        }
+        writer.sync_relaxed();
+    }
+    writer.sync_now();
+    if let Err(error) = conn.execute_batch("PRAGMA optimize") {
+        tracing::debug!(%error, "the file could not be optimised");
+    }
+}
+
+struct Writer<'c> {
+    db: Db<'c>,
+    setup: &'c Setup,
+    known: Known,
+    synchronous: Sync,
+    /// Since when something of a relaxed queue is not synced.
+    unsynced: Option<Instant>,
+    /// A sync failed: what lies in the log may never reach the disk, although
+    /// the next sync will say it did.
+    suspect: bool,
+}
+
+impl Writer<'_> {
+    /// What was asked since the last group. Nothing at all means the end.
+    fn gather(&mut self, orders: &Receiver<Order>) -> Option<Vec<Box<dyn Ask>>> {
+        let mut group = Vec::new();
+        let first = match self.patience() {
+            None => orders.recv().ok(),
+            Some(patience) => match orders.recv_timeout(patience) {
+                Ok(order) => Some(order),
+                Err(RecvTimeoutError::Timeout) => Some(Order::Look),
+                Err(RecvTimeoutError::Disconnected) => None,
+            },
+        }?;
+        let mut next = Some(first);
+        while let Some(order) = next {
+            match order {
+                Order::Ask(ask) => group.push(ask),
+                Order::Look => self.look(),
+                // What came before it in the group is done first.
+                Order::Close if group.is_empty() => return None,
+                Order::Close => {
+                    self.run(group);
+                    return None;
+                }
+            }
+            next = if group.len() < self.setup.group { orders.try_recv().ok() } else { None };
+        }
+        Some(group)
+    }
+
+    /// How long to wait for the next request before something is due.
+    fn patience(&self) -> Option<Duration> {
+        let look = (self.setup.waiting.load(Ordering::Acquire) > 0).then_some(LOOK);
+        let sync = self.unsynced.map(|since| RELAXED.saturating_sub(since.elapsed()));
+        [look, sync].into_iter().flatten().min()
+    }
+
+    /// Wakes who waits when another connection has written.
+    fn look(&mut self) {
+        match self.known.others_wrote(&self.db) {
+            Ok(true) => {
+                self.known.doubt();
+                let refreshed = self.known.refresh(&self.db);
+                if let Err(error) = refreshed {
+                    tracing::debug!(%error, "the store could not be looked at");
+                }
+                self.setup.wake.wake_all();
+            }
+            Ok(false) => {}
+            Err(error) => tracing::debug!(%error, "the store could not be looked at"),
+        }
+    }
+
+    fn run(&mut self, mut group: Vec<Box<dyn Ask>>) {
+        let outcome = self.transaction(&mut group);
+        match outcome {
+            Ok(outcomes) => {
+                for (ask, outcome) in group.into_iter().zip(outcomes) {
+                    ask.answer(outcome);
+                }
+            }
+            Err(Broken::Midway(_)) if group.len() > 1 => {
+                for ask in group {
+                    self.run(vec![ask]);
+                }
+            }
+            Err(Broken::Midway(error) | Broken::Whole(error)) => {
+                for ask in group {
+                    ask.answer(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// Runs a group in one transaction. Each outcome is true once this
+    /// returns.
+    fn transaction(
+        &mut self,
+        group: &mut [Box<dyn Ask>],
+    ) -> std::result::Result<Vec<Result<()>>, Broken> {
+        let sync = self.sync_for(group);
+        self.begin(sync).map_err(Broken::Whole)?;
+        let mut outcomes = Vec::with_capacity(group.len());
+        let woken = match self.requests(group, &mut outcomes) {
+            Ok(woken) => woken,
+            Err(error) => {
+                self.roll_back();
+                return Err(Broken::Midway(error));
+            }
+        };
+        self.commit()?;
+        match sync {
+            Sync::Full => self.unsynced = None,
+            Sync::Relaxed => {
+                self.unsynced.get_or_insert_with(Instant::now);
+            }
+            Sync::Light => {}
+        }
+        if !woken.is_empty() {
+            self.setup.wake.wake(&woken);
+        }
+        Ok(outcomes)
+    }
+
+    fn begin(&mut self, sync: Sync) -> Result<()> {
+        if self.suspect {
+            self.start_new_log()?;
+        }
+        self.set_synchronous(sync)?;
+        let asked = Instant::now();
+        self.db.steer("BEGIN IMMEDIATE").map_err(|e| fault(&e))?;
+        let waited = asked.elapsed();
+        let refreshed = self.known.refresh(&self.db);
+        match refreshed {
+            Ok(others) => {
+                if others {
+                    self.setup.wake.wake_all();
+                }
+            }
+            Err(error) => {
+                self.roll_back();
+                return Err(error);
+            }
+        }
+        let clock = &self.setup.clock;
+        self.known.guard.observe(clock.now(), clock.monotonic(), waited);
+        Ok(())
+    }
+
+    /// Runs the requests and writes the counts. An error means that one failed
+    /// after it had written.
+    fn requests(
+        &mut self,
+        group: &mut [Box<dyn Ask>],
+        outcomes: &mut Vec<Result<()>>,
+    ) -> Result<Vec<QueueName>> {
+        let (now, monotonic) = (self.setup.clock.now(), self.setup.clock.monotonic());
+        let limits = &self.setup.limits;
+        let conn = self.db.conn();
+        let mut write = Write::new(&self.db, &mut self.known, limits, now, monotonic);
+        for ask in group {
+            let (changes, woken) = (conn.total_changes(), write.woken.len());
+            let outcome = ask.run(&mut write);
+            if let Err(error) = &outcome {
+                if conn.is_autocommit() || conn.total_changes() != changes {
+                    return Err(error.clone());
+                }
+                write.drop_request(woken);
+            } else {
+                write.keep_request();
+            }
+            outcomes.push(outcome);
+        }
+        write.flush()?;
+        Ok(write.woken)
+    }
+
+    fn commit(&mut self) -> std::result::Result<(), Broken> {
+        let Err(error) = self.db.steer("COMMIT") else {
+            return Ok(());
+        };
+        let undone = refused_before_commit(&error) && self.roll_back();
+        let error = fault(&error);
+        if undone {
+            return Err(Broken::Midway(error));
+        }
+        self.roll_back();
+        self.suspect = true;
+        Err(Broken::Whole(StoreError::Unknown(error.to_string())))
+    }
+
+    /// After a failed sync nothing may be acknowledged that rests on the same
+    /// log: it is written back whole, synced, and begun anew.
+    fn start_new_log(&mut self) -> Result<()> {
+        let busy: i64 = self
+            .db
+            .conn()
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+            .map_err(|e| fault(&e))?;
+        if busy != 0 {
+            return Err(StoreError::Unavailable(
+                "a write to the disk failed, and the log could not be begun anew yet".to_owned(),
+            ));
+        }
+        self.suspect = false;
+        Ok(())
+    }
+
+    /// Undoes the open transaction; returns whether that is certain.
+    fn roll_back(&mut self) -> bool {
+        self.known.doubt();
+        // After some errors SQLite has rolled back by itself.
+        self.db.conn().is_autocommit() || self.db.steer("ROLLBACK").is_ok()
+    }
+
+    fn sync_for(&self, group: &[Box<dyn Ask>]) -> Sync {
+        group.iter().map(|ask| self.weigh(ask.weight())).max().unwrap_or(Sync::Light)
+    }
+
+    fn weigh(&self, weight: &Weight) -> Sync {
+        match weight {
+            Weight::Light => Sync::Light,
+            Weight::Full => Sync::Full,
+            Weight::Claim(queue) => match self.known.remembered(queue) {
+                Some(queue) if queue.settings.slots.is_none() => Sync::Light,
+                _ => Sync::Full,
+            },
+            Weight::Queues(queues, tokens) => {
+                if !self.known.any_relaxed() {
+                    return Sync::Full;
+                }
+                let relaxed = |queue: Option<&Arc<gristmill_core::Queue>>| {
+                    queue.is_some_and(|q| q.settings.durability == Durability::Relaxed)
+                };
+                let named = queues.iter().all(|q| relaxed(self.known.remembered(q)));
+                let held = tokens.iter().all(|token| {
+                    let token = token.to_bytes();
+                    let queue =
+                        self.db.one(Sql::LeaseQueue, params![token.as_slice()], |row| row.get(0));
+                    // A token without a lease records nothing.
+                    !matches!(queue, Ok(Some(number))
+                        if !relaxed(self.known.remembered_number(number)))
+                });
+                if named && held { Sync::Relaxed } else { Sync::Full }
+            }
+        }
+    }
+
+    fn set_synchronous(&mut self, sync: Sync) -> Result<()> {
+        if (sync == Sync::Full) == (self.synchronous == Sync::Full) {
+            return Ok(());
+        }
+        let statement = if sync == Sync::Full {
+            "PRAGMA synchronous = FULL"
+        } else {
+            "PRAGMA synchronous = NORMAL"
+        };
+        self.db.steer(statement).map_err(|e| fault(&e))?;
+        self.synchronous = sync;
+        Ok(())
+    }
+
+    /// Syncs what relaxed queues wrote once its second is nearly over.
+    fn sync_relaxed(&mut self) {
+        if self.unsynced.is_some_and(|since| since.elapsed() >= RELAXED) {
+            self.sync_now();
+        }
+    }
+
+    fn sync_now(&mut self) {
+        if self.unsynced.is_none() {
+            return;
+        }
+        // A commit syncs the whole log, so the smallest one will do.
+        let (asked, _) = Asked::new(Weight::Full, |write: &mut Write<'_, '_>| {
+            let now = write.now.as_micros();
+            write.db.run(Sql::MetaSet, params!["synced_at", now])
+        });
+        self.run(vec![Box::new(asked)]);
+        // If it failed, the next commit tries again; not in a busy loop.
+        self.unsynced = None;
+    }
+}
+
+/// Why a group was not committed.
+enum Broken {
+    /// One of its requests, and nothing was written: they may be run apart.
+    Midway(StoreError),
+    /// The transaction itself: all have this answer.
+    Whole(StoreError),
+}

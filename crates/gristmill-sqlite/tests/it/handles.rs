@@ -1,0 +1,114 @@
+//! Several handles on one file, as several processes have them.
+
+use std::time::{Duration, Instant};
+
+use gristmill_core::{Queue, SettingsPatch, Store, StoreError};
+use gristmill_sqlite::{Options, SqliteStore};
+
+use crate::support::{Place, claim, declare, done, name, put, sound, stats, task};
+
+#[tokio::test]
+async fn a_change_of_settings_is_seen_by_the_other_handle() {
+    let place = Place::new();
+    let (one, two) = (place.open(), place.open());
+    declare(&one, "q", SettingsPatch::default()).await;
+    put(&two, "q", vec![task("1")]).await;
+    let capacity = SettingsPatch { capacity: Some(Some(1)), ..SettingsPatch::default() };
+    one.override_queue(&name("q"), capacity, "me").await.unwrap();
+    assert_eq!(put(&two, "q", vec![task("2")]).await[0].id(), None);
+    one.pause_queue(&name("q"), true, "me").await.unwrap();
+    assert!(claim(&two, "q", 1).await.paused);
+    let queues: Vec<Queue> = two.queues().await.unwrap();
+    assert_eq!(queues[0].settings.capacity, Some(1));
+    sound(&one).await;
+}
+
+#[tokio::test]
+async fn a_put_by_another_handle_wakes_a_waiter_soon() {
+    let place = Place::new();
+    let (one, two) = (place.open(), place.open());
+    declare(&one, "q", SettingsPatch::default()).await;
+    assert!(claim(&two, "q", 1).await.tasks.is_empty());
+    let mark = two.mark();
+    let queues = [name("q")];
+    let waiting = two.wait(&queues, mark, Duration::from_secs(20));
+    let putting = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        put(&one, "q", vec![task("1")]).await;
+        Instant::now()
+    };
+    let (woken, at) = tokio::join!(
+        async {
+            waiting.await.unwrap();
+            Instant::now()
+        },
+        putting
+    );
+    let late = woken.saturating_duration_since(at);
+    assert!(late < Duration::from_secs(5), "{late:?}");
+    assert_eq!(claim(&two, "q", 1).await.tasks.len(), 1);
+}
+
+#[tokio::test]
+async fn nobody_looks_while_nobody_waits() {
+    let place = Place::new();
+    let store = place.open();
+    declare(&store, "q", SettingsPatch::default()).await;
+    let mark = store.mark();
+    let start = Instant::now();
+    store.wait(&[name("q")], mark, Duration::from_millis(120)).await.unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(100));
+}
+
+#[tokio::test]
+async fn leases_are_settled_through_any_handle() {
+    let place = Place::new();
+    let (one, two) = (place.open(), place.open());
+    declare(&one, "q", SettingsPatch::default()).await;
+    put(&one, "q", vec![task("1"), task("2"), task("3")]).await;
+    let taken = claim(&one, "q", 2).await;
+    assert!(done(&two, &taken).await.iter().all(gristmill_core::SettleAnswer::is_recorded));
+    let rest = claim(&two, "q", 9).await;
+    assert_eq!(rest.tasks.len(), 1);
+    one.close().await.unwrap();
+    done(&two, &rest).await;
+    assert_eq!(stats(&two, "q").await.total(), 0);
+    sound(&two).await;
+}
+
+#[tokio::test]
+async fn a_lock_held_too_long_answers_busy_and_writes_nothing() {
+    let place = Place::new();
+    let options = Options { busy_timeout: Duration::from_millis(50), ..place.options() };
+    let store = SqliteStore::open(place.path(), options).expect("a store");
+    declare(&store, "q", SettingsPatch::default()).await;
+    let application = place.application();
+    application.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let answer = store.put(crate::support::request("q", vec![task("1")])).await;
+    assert!(matches!(&answer, Err(StoreError::Busy(_))), "{answer:?}");
+    assert!(answer.unwrap_err().is_retryable());
+    // Readers are not held up.
+    assert_eq!(stats(&store, "q").await.ready, 0);
+    application.execute_batch("COMMIT").unwrap();
+    assert!(put(&store, "q", vec![task("1")]).await[0].is_enqueued());
+    sound(&store).await;
+}
+
+#[tokio::test]
+async fn a_long_reader_does_not_stop_writers() {
+    let place = Place::new();
+    let store = place.open();
+    declare(&store, "q", SettingsPatch::default()).await;
+    let mut application = place.application();
+    let reading = application.transaction().unwrap();
+    let count = |conn: &gristmill_sqlite::rusqlite::Connection| -> i64 {
+        conn.query_row("SELECT count(*) FROM gristmill_task", [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(count(&reading), 0);
+    put(&store, "q", (0..100).map(|_| task("1")).collect()).await;
+    let taken = claim(&store, "q", 50).await;
+    done(&store, &taken).await;
+    assert_eq!(count(&reading), 0);
+    drop(reading);
+    assert_eq!(stats(&store, "q").await.ready, 50);
+}

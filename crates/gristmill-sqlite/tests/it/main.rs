@@ -1,0 +1,21 @@
+//! The SQLite store from outside: the behaviours every store must show, and
+//! what only a file of SQLite can do.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests: a broken expectation ends the test at its line"
+)]
+
+mod backups;
+mod claim_cost;
+mod conformance;
+mod crash;
+mod files;
+mod full_disk;
+mod group_commit;
+mod handles;
+mod subjects;
+mod support;
+mod transactions;

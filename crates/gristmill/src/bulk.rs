@@ -1,0 +1,201 @@
+//! Bulk puts: any number of tasks in constant memory, a flush at a time.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use gristmill_core::{NewTask, PutAnswer, PutRequest, QueueName, Refusal, StoreError};
+
+use crate::{Error, Mill, RawTask, TaskType};
+
+/// Tasks a flush holds unless set. Measured on the SQLite store: 100 reach
+/// half of the rate of 1,000, and 10,000 nothing more.
+const FLUSH: usize = 1_000;
+/// Smaller flushes would spend their time waiting for commits.
+const FLUSH_MIN: usize = 50;
+
+/// What a bulk put did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BulkReport {
+    /// Tasks that are new.
+    pub enqueued: u64,
+    /// Tasks that stood already, in the store or earlier in the input.
+    pub duplicates: u64,
+    /// Tasks whose standing one took over their data.
+    pub replaced: u64,
+    /// Tasks that were not taken.
+    pub refused: u64,
+    /// Flushes that were acknowledged.
+    pub flushes: u64,
+}
+
+/// How far a bulk put is: what was acknowledged so far.
+pub type BulkProgress = BulkReport;
+
+/// A bulk put that stopped midway.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the bulk put stopped after {} acknowledged flushes ({} tasks enqueued, {} duplicates); \
+     the outcome of {unknown} more tasks is {}: {cause}",
+    acknowledged.flushes, acknowledged.enqueued, acknowledged.duplicates,
+    if cause.wrote_nothing() { "known: they were not put" } else { "unknown" }
+)]
+pub struct BulkError {
+    /// What is certain to stand.
+    pub acknowledged: BulkReport,
+    /// Tasks of the flush that failed. Ask `cause.wrote_nothing()` whether
+    /// they may stand.
+    pub unknown: usize,
+    /// What went wrong.
+    #[source]
+    pub cause: StoreError,
+}
+
+/// A bulk put: say more, then [`Bulk::run`].
+#[must_use = "a bulk put happens when it is run"]
+pub struct Bulk<'a, I> {
+    mill: &'a Mill,
+    queue: &'static str,
+    tasks: I,
+    flush: usize,
+    progress: Option<Watch<'a>>,
+}
+
+/// Hears of each flush.
+type Watch<'a> = Box<dyn FnMut(&BulkProgress) + Send + 'a>;
+
+impl<I> std::fmt::Debug for Bulk<'_, I> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Bulk({}, flushes of {})", self.queue, self.flush)
+    }
+}
+
+impl<'a, I> Bulk<'a, I> {
+    pub(crate) fn new(mill: &'a Mill, queue: &'static str, tasks: I) -> Self {
+        Bulk { mill, queue, tasks, flush: FLUSH, progress: None }
+    }
+
+    /// Tasks a flush, at least 50 and at most what the store takes.
+    pub fn flush(mut self, tasks: usize) -> Self {
+        self.flush = tasks.max(FLUSH_MIN);
+        self
+    }
+
+    /// Called after each flush with what was acknowledged so far.
+    pub fn progress(mut self, watch: impl FnMut(&BulkProgress) + Send + 'a) -> Self {
+        self.progress = Some(Box::new(watch));
+        self
+    }
+}
+
+impl<'a, T, I> Bulk<'a, I>
+where
+    T: TaskType,
+    I: Iterator<Item = T>,
+{
+    /// Puts everything. A task that stands already is skipped and counted.
+    ///
+    /// # Errors
+    /// When a task cannot be encoded, nobody declared the queue, or the store
+    /// fails midway: [`Error::Bulk`] then says what stands for certain.
+    pub async fn run(self) -> Result<BulkReport, Error> {
+        let Bulk { mill, queue, tasks, flush, progress } = self;
+        Bulk { mill, queue, tasks: Iter(tasks), flush, progress }.run_stream().await
+    }
+}
+
+impl<'a, T, S> Bulk<'a, S>
+where
+    T: TaskType,
+    S: Stream<Item = T> + Unpin,
+{
+    /// As [`Bulk::run`], for tasks that arrive over time.
+    ///
+    /// # Errors
+    /// As [`Bulk::run`].
+    pub async fn run_stream(mut self) -> Result<BulkReport, Error> {
+        let queue = QueueName::new(self.queue)?;
+        let store = self.mill.store();
+        let size = self.flush.min(store.limits().put_tasks);
+        let mut report = BulkReport::default();
+        loop {
+            let mut tasks: Vec<NewTask> = Vec::with_capacity(size);
+            while tasks.len() < size
+                && let Some(task) = next(&mut self.tasks).await
+            {
+                tasks.push(RawTask::typed(&task)?.into_new_task()?);
+            }
+            if tasks.is_empty() {
+                break;
+            }
+            let unknown = tasks.len();
+            let request = PutRequest { queue: queue.clone(), tasks, atomic: false };
+            let answers = match store.put(request).await {
+                Ok(flushed) => flushed.answers,
+                Err(cause) => {
+                    return Err(Box::new(BulkError { acknowledged: report, unknown, cause }).into());
+                }
+            };
+            for answer in &answers {
+                match answer {
+                    PutAnswer::Enqueued { .. } => report.enqueued += 1,
+                    PutAnswer::Duplicate { .. } => report.duplicates += 1,
+                    PutAnswer::Replaced { .. } => report.replaced += 1,
+                    PutAnswer::Refused(Refusal::UnknownQueue { name, suggestion }) => {
+                        let (name, suggestion) = (name.clone(), suggestion.clone());
+                        return Err(StoreError::UnknownQueue { name, suggestion }.into());
+                    }
+                    PutAnswer::Refused(_) => report.refused += 1,
+                }
+            }
+            report.flushes += 1;
+            if let Some(watch) = &mut self.progress {
+                watch(&report);
+            }
+        }
+        tell_skipped(self.queue, report.duplicates, report.enqueued);
+        Ok(report)
+    }
+}
+
+/// One debug line with both counts, when anything was skipped.
+pub(crate) fn tell_skipped(queue: &str, skipped: u64, enqueued: u64) {
+    if skipped > 0 {
+        tracing::debug!(
+            target: "gristmill::bulk",
+            queue,
+            skipped,
+            enqueued,
+            "skipped duplicate tasks"
+        );
+    }
+}
+
+impl Mill {
+    /// Puts tasks that arrive over time, in constant memory, a flush at a
+    /// time: run it with [`Bulk::run_stream`].
+    pub fn put_stream<T, S>(&self, tasks: S) -> Bulk<'_, S>
+    where
+        T: TaskType,
+        S: Stream<Item = T> + Unpin,
+    {
+        Bulk::new(self, T::QUEUE, tasks)
+    }
+}
+
+/// An iterator as a stream that is always ready.
+struct Iter<I>(I);
+
+impl<I> Unpin for Iter<I> {}
+
+impl<I: Iterator> Stream for Iter<I> {
+    type Item = I::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<I::Item>> {
+        Poll::Ready(self.0.next())
+    }
+}
+
+async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+    std::future::poll_fn(|context| Pin::new(&mut *stream).poll_next(context)).await
+}

@@ -1,0 +1,106 @@
+//! Declaring a queue, said step by step.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use gristmill_core::{Binding, Declaration, Declared, Origin, QueueName, SettingsPatch, Unique};
+
+use crate::{Error, Mill};
+
+/// A declaration that happens when it is awaited.
+#[derive(Debug)]
+#[must_use = "a queue is declared when this is awaited"]
+pub struct Declare {
+    mill: Mill,
+    name: String,
+    number: Option<u32>,
+    settings: SettingsPatch,
+    origin: Origin,
+}
+
+impl Declare {
+    pub(crate) fn new(mill: Mill, name: &str) -> Self {
+        Declare {
+            mill,
+            name: name.to_owned(),
+            number: None,
+            settings: SettingsPatch::default(),
+            origin: Origin::Code,
+        }
+    }
+
+    /// Says any setting: `.with(|s| s.keep_done = Some(Some(day)))`. The outer
+    /// `Some` says it, the inner one is its value; what is not said keeps its
+    /// default.
+    pub fn with(mut self, say: impl FnOnce(&mut SettingsPatch)) -> Self {
+        say(&mut self.settings);
+        self
+    }
+
+    /// Attempts before a task fails.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.with(|settings| settings.max_attempts = Some(Some(attempts)))
+    }
+
+    /// Attempts without end.
+    pub fn unlimited_attempts(self) -> Self {
+        self.with(|settings| settings.max_attempts = Some(None))
+    }
+
+    /// When a put counts as a duplicate.
+    pub fn unique(self, unique: Unique) -> Self {
+        self.with(|settings| settings.unique = Some(unique))
+    }
+
+    /// How long a claim lasts unless extended.
+    pub fn lease(self, lease: Duration) -> Self {
+        self.with(|settings| settings.lease = Some(lease))
+    }
+
+    /// How long a handler may take.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.with(|settings| settings.timeout = Some(timeout))
+    }
+
+    /// Most pending tasks.
+    pub fn capacity(self, tasks: u64) -> Self {
+        self.with(|settings| settings.capacity = Some(Some(tasks)))
+    }
+
+    /// The application's table whose rows the keys refer to: deleting a row
+    /// deletes its tasks.
+    pub fn bind(self, table: &str, column: &str) -> Self {
+        let bind = Binding { table: table.to_owned(), column: column.to_owned() };
+        self.with(|settings| settings.bind = Some(Some(bind)))
+    }
+
+    /// The queue's number by contract, 1 to 9999.
+    pub fn number(mut self, number: u32) -> Self {
+        self.number = Some(number);
+        self
+    }
+
+    /// Who says so; code unless said.
+    pub fn origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+}
+
+impl IntoFuture for Declare {
+    type Output = Result<Declared, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let declaration = Declaration {
+                name: QueueName::new(&self.name)?,
+                number: self.number,
+                settings: self.settings,
+                origin: self.origin,
+            };
+            Ok(self.mill.store().declare_queue(declaration).await?)
+        })
+    }
+}

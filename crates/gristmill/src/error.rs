@@ -1,0 +1,33 @@
+//! What can go wrong for a user of the library.
+
+use gristmill_core::{NameError, StoreError};
+
+use crate::{BulkError, StoreUrlError};
+
+/// Why a call did not do what was asked. A duplicate or refused task is an
+/// answer, not an error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store could not answer; its variants say what to do next.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store's URL cannot be used.
+    #[error(transparent)]
+    Url(#[from] StoreUrlError),
+    /// A queue's name cannot be used.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A task could not be turned into a payload.
+    #[error("the task cannot be written as JSON: {0}")]
+    Encode(#[source] serde_json::Error),
+    /// Both a delay and a start time were given.
+    #[error("a task starts after a delay or at a time, not both")]
+    TwoStarts,
+    /// A bulk put stopped midway.
+    #[error(transparent)]
+    Bulk(#[from] Box<BulkError>),
+    /// This needs the SQLite store.
+    #[error("{0} needs a SQLite store, and this is another")]
+    NotSqlite(&'static str),
+}

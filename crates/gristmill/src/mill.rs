@@ -1,0 +1,176 @@
+//! The mill: a store, opened, and what an application does with it.
+
+use std::sync::Arc;
+
+use gristmill_core::memory::{MemoryOptions, MemoryStore};
+use gristmill_core::observed::{Observed, StoreEvent, Verbs};
+use gristmill_core::{QueueName, Refusal, Store, StoreError};
+use gristmill_sqlite::SqliteStore;
+use tokio::sync::broadcast;
+
+use crate::{Bulk, Declare, Error, Inspect, Put, RawTask, StoreUrl, TaskType};
+
+/// An open store. Cheap to clone; clones share it.
+#[derive(Debug, Clone)]
+pub struct Mill {
+    store: Arc<Observed>,
+    sqlite: Option<Arc<SqliteStore>>,
+}
+
+impl Mill {
+    /// Opens the store that the URL names, creating it if it is not there:
+    /// `memory:` or `sqlite://path`.
+    ///
+    /// # Errors
+    /// When the URL names no store, or the store cannot be opened: no
+    /// permission, not a database, written by a newer version.
+    pub async fn open(url: &str) -> Result<Self, Error> {
+        Self::open_url(url, true).await
+    }
+
+    /// As [`Mill::open`], but a store that is not there is an error rather
+    /// than an empty store where a full one was expected.
+    ///
+    /// # Errors
+    /// As [`Mill::open`], and when there is no such store.
+    pub async fn open_existing(url: &str) -> Result<Self, Error> {
+        Self::open_url(url, false).await
+    }
+
+    async fn open_url(url: &str, create: bool) -> Result<Self, Error> {
+        match url.parse()? {
+            StoreUrl::Memory => {
+                Ok(Self::over(Arc::new(MemoryStore::new(MemoryOptions::default()))))
+            }
+            StoreUrl::Sqlite(path) => {
+                let options = gristmill_sqlite::Options { create, ..Default::default() };
+                // Opening reads, and at the first time writes, the disk: not
+                // on a thread that drives other people's futures.
+                let opened = tokio::task::spawn_blocking(move || SqliteStore::open(path, options));
+                let opened = opened
+                    .await
+                    .map_err(|e| StoreError::Unavailable(format!("opening was ended: {e}")))?;
+                Ok(Self::over_sqlite(Arc::new(opened?)))
+            }
+        }
+    }
+
+    /// A mill over any store.
+    #[must_use]
+    pub fn over(store: Arc<dyn Store>) -> Self {
+        Mill { store: Arc::new(Observed::new(store)), sqlite: None }
+    }
+
+    /// A mill over an opened SQLite store, whose extras stay reachable.
+    #[must_use]
+    pub fn over_sqlite(sqlite: Arc<SqliteStore>) -> Self {
+        Mill { store: Arc::new(Observed::new(sqlite.clone())), sqlite: Some(sqlite) }
+    }
+
+    /// The store with all its verbs.
+    #[must_use]
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    /// The SQLite store, where it is one: backup, check, and putting inside
+    /// your own transaction.
+    #[must_use]
+    pub fn sqlite(&self) -> Option<&Arc<SqliteStore>> {
+        self.sqlite.as_ref()
+    }
+
+    /// How often each verb of the store was called, failed, and how long it
+    /// took.
+    #[must_use]
+    pub fn verbs(&self) -> &Verbs {
+        self.store.verbs()
+    }
+
+    /// What happens in the store from now on, by this mill.
+    #[must_use]
+    pub fn watch(&self) -> broadcast::Receiver<StoreEvent> {
+        self.store.watch()
+    }
+
+    /// Declares the queue of a task type. Await it as it is, or say settings
+    /// first.
+    pub fn declare<T: TaskType>(&self) -> Declare {
+        Declare::new(self.clone(), T::QUEUE)
+    }
+
+    /// Declares a queue by name.
+    pub fn declare_queue(&self, name: &str) -> Declare {
+        Declare::new(self.clone(), name)
+    }
+
+    /// Puts a task. Await it as it is, or say more first:
+    /// `mill.put(task).key("42").delay(minute).await`.
+    pub fn put<T: TaskType>(&self, task: T) -> Put {
+        Put::new(self.clone(), RawTask::typed(&task))
+    }
+
+    /// Puts a payload on a queue by name.
+    pub fn put_raw(&self, queue: &str, payload: gristmill_core::Payload) -> Put {
+        Put::new(self.clone(), Ok(RawTask::raw(queue, payload)))
+    }
+
+    /// Puts any number of tasks in constant memory, a flush at a time.
+    pub fn put_all<T, I>(&self, tasks: I) -> Bulk<'_, I::IntoIter>
+    where
+        T: TaskType,
+        I: IntoIterator<Item = T>,
+    {
+        Bulk::new(self, T::QUEUE, tasks.into_iter())
+    }
+
+    /// Reads what stands.
+    #[must_use]
+    pub fn inspect(&self) -> Inspect<'_> {
+        Inspect::new(self)
+    }
+
+    /// Whether a put from outside would find room now.
+    ///
+    /// # Errors
+    /// When there is no such queue or the store cannot answer.
+    pub async fn can_accept(&self, queue: &str) -> Result<bool, Error> {
+        Ok(self.inspect().queue(queue).await?.can_accept())
+    }
+
+    /// Puts tasks inside your own transaction on the same SQLite file: they
+    /// stand if and only if it commits. Call `committed()` on the guard after
+    /// the commit to wake workers at once.
+    ///
+    /// # Errors
+    /// When this mill's store is not SQLite, or the put itself fails.
+    pub fn put_in<T: TaskType>(
+        &self,
+        transaction: &gristmill_sqlite::rusqlite::Transaction<'_>,
+        tasks: impl IntoIterator<Item = T>,
+    ) -> Result<(gristmill_core::PutReport, gristmill_sqlite::WakeGuard), Error> {
+        let sqlite = self.sqlite.as_ref().ok_or(Error::NotSqlite("a put in your transaction"))?;
+        let tasks = tasks
+            .into_iter()
+            .map(|task| RawTask::typed(&task)?.into_new_task())
+            .collect::<Result<Vec<_>, Error>>()?;
+        let queue = QueueName::new(T::QUEUE)?;
+        let request = gristmill_core::PutRequest { queue, tasks, atomic: false };
+        let (report, guard) = sqlite.put_in(transaction, &request)?;
+        if let Some(Refusal::UnknownQueue { name, suggestion }) = report.first_refusal() {
+            let (name, suggestion) = (name.clone(), suggestion.clone());
+            return Err(StoreError::UnknownQueue { name, suggestion }.into());
+        }
+        let (skipped, enqueued) = (report.duplicates() as u64, report.enqueued() as u64);
+        crate::bulk::tell_skipped(T::QUEUE, skipped, enqueued);
+        Ok((report, guard))
+    }
+
+    /// Ends the store's own threads after what was asked before is done.
+    ///
+    /// # Errors
+    /// When the store cannot end cleanly.
+    pub async fn close(&self) -> Result<(), Error> {
+        Ok(self.store.close().await?)
+    }
+}

@@ -1,0 +1,146 @@
+//! One put, said step by step.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use gristmill_core::{
+    Headers, NewTask, Payload, PutAnswer, PutRequest, QueueName, Refusal, Start, StoreError,
+    Timestamp,
+};
+
+use crate::{Error, Mill, TaskType};
+
+/// A payload with everything that can be said about it.
+#[derive(Debug, Clone)]
+pub struct RawTask {
+    queue: String,
+    task: NewTask,
+    delay: Option<Duration>,
+    at: Option<Timestamp>,
+}
+
+impl RawTask {
+    /// A typed task as JSON.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub fn typed<T: TaskType>(task: &T) -> Result<Self, Error> {
+        let json = serde_json::to_vec(task).map_err(Error::Encode)?;
+        let mut raw = Self::raw(T::QUEUE, Payload::json(json));
+        raw.task.key = task.key();
+        Ok(raw)
+    }
+
+    /// A payload for a queue.
+    #[must_use]
+    pub fn raw(queue: &str, payload: Payload) -> Self {
+        let task = NewTask::new(payload);
+        RawTask { queue: queue.to_owned(), task, delay: None, at: None }
+    }
+
+    /// The queue it goes to.
+    #[must_use]
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    /// The task as the store takes it.
+    ///
+    /// # Errors
+    /// When both a delay and a start time were given.
+    pub fn into_new_task(self) -> Result<NewTask, Error> {
+        let start = match (self.delay, self.at) {
+            (Some(_), Some(_)) => return Err(Error::TwoStarts),
+            (Some(delay), None) => Start::After(delay),
+            (None, Some(at)) => Start::At(at),
+            (None, None) => Start::Now,
+        };
+        Ok(NewTask { start, ..self.task })
+    }
+}
+
+/// A put that happens when it is awaited.
+#[derive(Debug)]
+#[must_use = "a put happens when it is awaited"]
+pub struct Put {
+    mill: Mill,
+    task: Result<RawTask, Error>,
+}
+
+impl Put {
+    pub(crate) fn new(mill: Mill, task: Result<RawTask, Error>) -> Self {
+        Put { mill, task }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut RawTask)) -> Self {
+        if let Ok(task) = &mut self.task {
+            change(task);
+        }
+        self
+    }
+
+    /// What the task is about.
+    pub fn key(self, key: impl Into<String>) -> Self {
+        self.with(|raw| raw.task.key = Some(key.into()))
+    }
+
+    /// What it is counted with while it runs.
+    pub fn group(self, group: impl Into<String>) -> Self {
+        self.with(|raw| raw.task.group = Some(group.into()))
+    }
+
+    /// Who produced it.
+    pub fn source(self, source: impl Into<String>) -> Self {
+        self.with(|raw| raw.task.source = Some(source.into()))
+    }
+
+    /// Lower runs first.
+    pub fn priority(self, priority: i16) -> Self {
+        self.with(|raw| raw.task.priority = priority)
+    }
+
+    /// Not before this much time has passed. Excludes [`Put::at`].
+    pub fn delay(self, delay: Duration) -> Self {
+        self.with(|raw| raw.delay = Some(delay))
+    }
+
+    /// Not before this instant. Excludes [`Put::delay`].
+    pub fn at(self, at: Timestamp) -> Self {
+        self.with(|raw| raw.at = Some(at))
+    }
+
+    /// Your own id: a repeat of this put within the queue's window is
+    /// recognised by it, so a put whose answer was lost can be repeated.
+    pub fn id(self, id: impl Into<String>) -> Self {
+        self.with(|raw| raw.task.id = Some(id.into()))
+    }
+
+    /// Small facts that travel with the task.
+    pub fn headers(self, headers: Headers) -> Self {
+        self.with(|raw| raw.task.headers = headers)
+    }
+}
+
+impl IntoFuture for Put {
+    type Output = Result<PutAnswer, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let raw = self.task?;
+            let queue = QueueName::new(&raw.queue)?;
+            let tasks = vec![raw.into_new_task()?];
+            let report = self.mill.store().put(PutRequest { queue, tasks, atomic: false }).await?;
+            match report.answers.into_iter().next() {
+                // Nobody declared it: for a program that is a mistake, not one
+                // of the answers it has a plan for.
+                Some(PutAnswer::Refused(Refusal::UnknownQueue { name, suggestion })) => {
+                    Err(StoreError::UnknownQueue { name, suggestion }.into())
+                }
+                Some(answer) => Ok(answer),
+                None => Err(StoreError::Corrupt("a put without an answer".to_owned()).into()),
+            }
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! Typed handlers: an async function over one task.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gristmill_core::{ClaimedTask, Encoding, Outcome};
+
+use super::{Context, Handler, Worker};
+use crate::TaskType;
+
+/// A closure that handles one type of task.
+struct Typed<T, F> {
+    handle: F,
+    task: PhantomData<fn(T)>,
+}
+
+#[async_trait]
+impl<T, F, R, E> Handler for Typed<T, F>
+where
+    T: TaskType,
+    F: Fn(T, Context) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<(), E>> + Send,
+    E: Display + Send,
+{
+    async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome {
+        // An error and not a failure for good: a newer worker may read it.
+        let decoded = match decode::<T>(task) {
+            Ok(decoded) => decoded,
+            Err(error) => return Outcome::Error(error),
+        };
+        match (self.handle)(decoded, context.clone()).await {
+            Ok(()) => Outcome::Done,
+            Err(error) => Outcome::Error(error.to_string()),
+        }
+    }
+}
+
+/// Reads a claimed task's payload as its type.
+///
+/// # Errors
+/// In words, when the payload is not JSON of that type.
+pub fn decode<T: TaskType>(task: &ClaimedTask) -> Result<T, String> {
+    if task.payload.encoding != Encoding::Json {
+        return Err(format!("the payload is {}, not JSON", task.payload.encoding));
+    }
+    serde_json::from_slice(&task.payload.bytes)
+        .map_err(|e| format!("the payload is not a {}: {e}", std::any::type_name::<T>()))
+}
+
+impl Worker {
+    /// Serves a task type's queue with an async function. `Ok` is done, an
+    /// error goes to the queue's retry policy.
+    pub fn handle<T, F, R, E>(self, handle: F) -> Self
+    where
+        T: TaskType,
+        F: Fn(T, Context) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), E>> + Send + 'static,
+        E: Display + Send + 'static,
+    {
+        self.queue(T::QUEUE, Arc::new(Typed { handle, task: PhantomData }))
+    }
+}

@@ -1,0 +1,50 @@
+//! The library as its user sees it, on memory and on SQLite.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests assert"
+)]
+
+mod bulk;
+mod memory_peak;
+mod put;
+mod transaction;
+mod worker;
+
+use gristmill::{Mill, TaskType};
+use serde::{Deserialize, Serialize};
+
+/// A task for these tests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Mail {
+    pub(crate) to: String,
+}
+
+impl Mail {
+    pub(crate) fn to(to: impl ToString) -> Self {
+        Mail { to: to.to_string() }
+    }
+}
+
+impl TaskType for Mail {
+    const QUEUE: &'static str = "mails";
+}
+
+/// A mill on each store, with its queue declared; the folder must outlive it.
+pub(crate) async fn mills() -> Vec<(Mill, tempfile::TempDir)> {
+    let mut mills = Vec::new();
+    for kind in ["memory", "sqlite"] {
+        let folder = tempfile::tempdir().unwrap();
+        let url = match kind {
+            "memory" => "memory:".to_owned(),
+            _ => format!("sqlite://{}", folder.path().join("test.db").display()),
+        };
+        let mill = Mill::open(&url).await.unwrap();
+        mill.declare::<Mail>().await.unwrap();
+        mills.push((mill, folder));
+    }
+    mills
+}

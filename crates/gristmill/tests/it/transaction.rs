@@ -1,0 +1,58 @@
+//! Puts inside the caller's own SQLite transaction.
+
+use std::time::Duration;
+
+use gristmill::sqlite::rusqlite::Connection;
+use gristmill::{Error, Mill};
+
+use crate::{Mail, mills};
+
+async fn on_sqlite() -> (Mill, tempfile::TempDir, Connection) {
+    let (mill, folder) = mills().await.pop().unwrap();
+    let connection = Connection::open(folder.path().join("test.db")).unwrap();
+    (mill, folder, connection)
+}
+
+#[tokio::test]
+async fn the_put_stands_if_and_only_if_the_transaction_commits() {
+    let (mill, _folder, mut connection) = on_sqlite().await;
+    connection.execute_batch("CREATE TABLE orders (id INTEGER PRIMARY KEY)").unwrap();
+
+    let transaction = connection.transaction().unwrap();
+    transaction.execute("INSERT INTO orders VALUES (1)", []).unwrap();
+    let (report, guard) = mill.put_in(&transaction, [Mail::to("ada")]).unwrap();
+    assert_eq!(report.enqueued(), 1);
+    transaction.rollback().unwrap();
+    drop(guard);
+    assert_eq!(mill.inspect().queue("mails").await.unwrap().total(), 0);
+
+    let transaction = connection.transaction().unwrap();
+    transaction.execute("INSERT INTO orders VALUES (1)", []).unwrap();
+    let (_, guard) = mill.put_in(&transaction, [Mail::to("ada"), Mail::to("eve")]).unwrap();
+    transaction.commit().unwrap();
+    guard.committed();
+    assert_eq!(mill.inspect().queue("mails").await.unwrap().ready, 2);
+}
+
+#[tokio::test]
+async fn the_guard_wakes_who_waits() {
+    let (mill, _folder, mut connection) = on_sqlite().await;
+    let store = mill.store();
+    let queue = gristmill::QueueName::new("mails").unwrap();
+    let mark = store.mark();
+    let transaction = connection.transaction().unwrap();
+    let (_, guard) = mill.put_in(&transaction, [Mail::to("ada")]).unwrap();
+    transaction.commit().unwrap();
+    guard.committed();
+    let waiting = store.wait(std::slice::from_ref(&queue), mark, Duration::from_secs(30));
+    tokio::time::timeout(Duration::from_secs(5), waiting).await.expect("woken").unwrap();
+}
+
+#[tokio::test]
+async fn other_stores_say_that_they_cannot() {
+    let (memory, _folder) = mills().await.remove(0);
+    let (_sqlite, _other, mut connection) = on_sqlite().await;
+    let transaction = connection.transaction().unwrap();
+    let answer = memory.put_in(&transaction, [Mail::to("ada")]);
+    assert!(matches!(answer, Err(Error::NotSqlite(_))));
+}

@@ -1,0 +1,187 @@
+//! The worker: what becomes of tasks whose handlers succeed, fail, panic,
+//! hang, block, or are stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use gristmill::core::Backoff;
+use gristmill::worker::Worker;
+use gristmill::{State, TaskType};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Notify, oneshot};
+
+use crate::{Mail, mills};
+
+async fn never() {
+    std::future::pending().await
+}
+
+#[derive(Serialize, Deserialize)]
+struct After(String);
+
+impl TaskType for After {
+    const QUEUE: &'static str = "after";
+}
+
+#[tokio::test]
+async fn done_tasks_are_gone_and_their_follow_ups_stand() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<After>().await.unwrap();
+        for n in 0..20 {
+            mill.put(Mail::to(n)).await.unwrap();
+        }
+        let report = Worker::new(&mill)
+            .handle(|mail: Mail, context| async move {
+                context.follow_up(&After(mail.to)).map_err(|e| e.to_string())
+            })
+            .processors(3)
+            .drain(true)
+            .run(never())
+            .await
+            .unwrap();
+        assert_eq!(report.done, 20);
+        assert_eq!(mill.inspect().queue("mails").await.unwrap().total(), 0);
+        assert_eq!(mill.inspect().queue("after").await.unwrap().ready, 20);
+    }
+}
+
+#[tokio::test]
+async fn errors_and_panics_are_attempts_and_end_in_failed() {
+    for (mill, _folder) in mills().await {
+        let quick = Backoff {
+            base: Duration::from_millis(1),
+            cap: Duration::from_millis(1),
+            jitter: false,
+        };
+        mill.declare::<Mail>()
+            .with(|s| {
+                s.max_attempts = Some(Some(3));
+                s.backoff = Some(quick);
+            })
+            .await
+            .unwrap();
+        mill.put(Mail::to("error")).await.unwrap();
+        mill.put(Mail::to("panic")).await.unwrap();
+        let (failed, both) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+        let (count, tell) = (failed.clone(), both.clone());
+        Worker::new(&mill)
+            .handle(move |mail: Mail, _| {
+                let (count, tell) = (count.clone(), tell.clone());
+                async move {
+                    if count.fetch_add(1, Ordering::SeqCst) == 5 {
+                        tell.notify_one();
+                    }
+                    assert_ne!(mail.to, "panic", "on purpose");
+                    Err::<(), _>("on purpose as well")
+                }
+            })
+            .run(async move { both.notified().await })
+            .await
+            .unwrap();
+        let failed = mill.inspect().failed(Some("mails"), 10).await.unwrap();
+        assert_eq!(failed.len(), 2);
+        for task in failed {
+            assert_eq!((task.state, task.attempts, task.history.len()), (State::Failed, 3, 3));
+            let error = task.error.unwrap();
+            assert!(error.contains("on purpose"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hung_handler_ends_as_timed_out() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Mail>()
+            .with(|s| {
+                s.timeout = Some(Duration::from_millis(50));
+                s.max_attempts = Some(Some(1));
+            })
+            .await
+            .unwrap();
+        mill.put(Mail::to("x")).await.unwrap();
+        Worker::new(&mill)
+            .handle(|_: Mail, context| async move {
+                context.cancelled().await;
+                Err::<(), _>("stopped")
+            })
+            .drain(true)
+            .run(never())
+            .await
+            .unwrap();
+        let failed = mill.inspect().failed(None, 1).await.unwrap();
+        assert!(failed[0].error.as_ref().unwrap().contains("timed out"), "{failed:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_every_thread_keep_their_leases() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Mail>().with(|s| s.lease = Some(Duration::from_millis(200))).await.unwrap();
+        for n in 0..2 {
+            mill.put(Mail::to(n)).await.unwrap();
+        }
+        let report = Worker::new(&mill)
+            .handle(|_: Mail, _| async {
+                // Ten leases long, on a thread of the runtime: the worst a
+                // handler can do.
+                std::thread::sleep(Duration::from_secs(2));
+                Ok::<(), String>(())
+            })
+            .processors(2)
+            .batch(1)
+            .drain(true)
+            .run(never())
+            .await
+            .unwrap();
+        assert_eq!((report.done, report.lease_lost), (2, 0));
+        let stats = mill.inspect().queue("mails").await.unwrap();
+        assert_eq!((stats.counters.claimed, stats.counters.expired), (2, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_stop_lets_the_running_finish_and_gives_the_rest_back() {
+    for (mill, _folder) in mills().await {
+        for n in 0..50 {
+            mill.put(Mail::to(n)).await.unwrap();
+        }
+        let (started, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (tell, wait) = (started.clone(), go.clone());
+        let ran = Arc::new(AtomicU32::new(0));
+        let count = ran.clone();
+        let worker = Worker::new(&mill).handle(move |_: Mail, _| {
+            let (tell, wait, count) = (tell.clone(), wait.clone(), count.clone());
+            async move {
+                // The fourth is caught in the middle by the stop.
+                if count.fetch_add(1, Ordering::SeqCst) == 3 {
+                    tell.notify_one();
+                    wait.notified().await;
+                }
+                Ok::<(), String>(())
+            }
+        });
+        let running = tokio::spawn(worker.run(async { drop(stopped.await) }));
+        started.notified().await;
+        stop.send(()).unwrap();
+        go.notify_one();
+        let report = running.await.unwrap().unwrap();
+        assert_eq!(report.done, 4);
+        let stats = mill.inspect().queue("mails").await.unwrap();
+        assert_eq!((stats.ready, stats.processing), (46, 0));
+        // Whatever was claimed and not started has its attempt back.
+        let request = gristmill::core::ListRequest { limit: 100, ..Default::default() };
+        let page = mill.inspect().list(request).await.unwrap();
+        assert!(page.tasks.iter().all(|task| task.attempts == 0));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_queue_is_an_error_at_the_start() {
+    for (mill, _folder) in mills().await {
+        let worker = Worker::new(&mill).handle(|_: After, _| async { Ok::<(), String>(()) });
+        let error = worker.run(never()).await.unwrap_err();
+        assert!(error.to_string().contains("no queue 'after'"), "{error}");
+    }
+}

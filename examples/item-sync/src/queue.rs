@@ -1,0 +1,85 @@
+//! The queue part, first half: which tasks there are, how their queues are
+//! declared, and how a chunk puts them in its own transaction.
+
+use gristmill::core::{PutReport, Unique};
+use gristmill::sqlite::WakeGuard;
+use gristmill::sqlite::rusqlite::Transaction;
+use gristmill::{Mill, TaskType};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+
+/// Every task is about one item, and its key is the item's id.
+macro_rules! task {
+    ($(#[$doc:meta])* $name:ident = $queue:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Serialize, Deserialize)]
+        pub(crate) struct $name {
+            pub(crate) item: i64,
+        }
+
+        impl TaskType for $name {
+            const QUEUE: &'static str = $queue;
+
+            fn key(&self) -> Option<String> {
+                Some(self.item.to_string())
+            }
+        }
+    };
+}
+task!(
+    /// An item has a new price.
+    PriceUpdated = "PRICE_UPDATED"
+);
+task!(
+    /// An item was seen for the first time.
+    NewItem = "NEW_ITEM"
+);
+task!(
+    /// An item's trend is to be computed anew.
+    PriceTrend = "price-trend"
+);
+task!(
+    /// An item's newest price is to be compared with those before it.
+    PriceAnomaly = "price-anomaly"
+);
+
+/// Says how the queues are. Failures wait for a person at once, unless
+/// retries are asked for.
+///
+/// The sync's two queues skip what already stands or runs. That loses nothing:
+/// the PRICE_UPDATED that stands has its follow-ups still ahead of it, and they
+/// read the prices as they are then. The follow-ups do read, so a change in the
+/// middle of their run needs another one: for them only a waiting task counts
+/// (`unique: pending`).
+pub(crate) async fn declare(mill: &Mill, retries: bool) -> Result<()> {
+    let max_attempts = if retries { 5 } else { 1 };
+    for (queue, unique) in [
+        (PriceUpdated::QUEUE, Unique::Active),
+        (NewItem::QUEUE, Unique::Active),
+        (PriceTrend::QUEUE, Unique::Pending),
+        (PriceAnomaly::QUEUE, Unique::Pending),
+    ] {
+        mill.declare_queue(queue)
+            .max_attempts(max_attempts)
+            .unique(unique)
+            .bind("item", "id")
+            .await?;
+    }
+    Ok(())
+}
+
+/// Puts a chunk's tasks so that they stand if and only if its items do. The
+/// guard is to be told of the commit.
+pub(crate) fn put<T: TaskType>(
+    mill: &Mill,
+    transaction: &Transaction<'_>,
+    tasks: Vec<T>,
+) -> Result<(PutReport, WakeGuard)> {
+    let (report, wake) = mill.put_in(transaction, tasks)?;
+    // An item without its task would never be looked at again: rather no item.
+    if let Some(why) = report.first_refusal() {
+        return Err(why.clone().into());
+    }
+    Ok((report, wake))
+}

@@ -52,3 +52,8 @@ pub use mill::Mill;
 pub use put::{Put, RawTask};
 pub use store_url::{StoreUrl, StoreUrlError};
 pub use task_type::TaskType;
+
+/// The README's program compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

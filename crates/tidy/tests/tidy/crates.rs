@@ -11,20 +11,15 @@ const EDGES: &[(&str, &[&str])] = &[
     ("gristmill-sqlite", &["gristmill-core"]),
     ("gristmill-conformance", &["gristmill-core"]),
     ("gristmill", &["gristmill-core", "gristmill-sqlite"]),
+    ("gristmill-cli", &["gristmill"]),
     ("gristmill-tidy", &[]),
 ];
 
 /// The crates that speak to a database.
 pub(crate) const SQL_STORES: &[&str] = &["gristmill-sqlite", "gristmill-postgres"];
 
-const DRIVERS: &[&str] = &[
-    "rusqlite",
-    "libsqlite3-sys",
-    "tokio-postgres",
-    "postgres",
-    "deadpool-postgres",
-    "sqlx",
-];
+const DRIVERS: &[&str] =
+    &["rusqlite", "libsqlite3-sys", "tokio-postgres", "postgres", "deadpool-postgres", "sqlx"];
 
 const WIRE_FORMATS: &[&str] = &["serde", "serde_json", "rmp-serde"];
 
@@ -33,17 +28,14 @@ fn packages(repo: &Repo) -> impl Iterator<Item = (&File, &str)> {
     repo.files
         .iter()
         .filter(|file| {
-            file.crate_dir()
-                .is_some_and(|dir| file.path == format!("crates/{dir}/Cargo.toml"))
+            file.crate_dir().is_some_and(|dir| file.path == format!("crates/{dir}/Cargo.toml"))
         })
         .map(|file| (file, manifest::value(file, "package", "name").unwrap_or("")))
 }
 
 /// What the crate itself is built from, without what only its tests use.
 fn shipped(file: &File) -> impl Iterator<Item = Dependency> {
-    manifest::dependencies(file)
-        .into_iter()
-        .filter(|dependency| !dependency.dev)
+    manifest::dependencies(file).into_iter().filter(|dependency| !dependency.dev)
 }
 
 fn is_ours(name: &str) -> bool {
@@ -85,12 +77,7 @@ pub(crate) fn drivers(repo: &Repo) -> Vec<Finding> {
             })
         })
         .map(|(path, line, wrong)| {
-            Finding::new(
-                &path,
-                line,
-                wrong,
-                "only SQL stores may; ask the Store trait instead",
-            )
+            Finding::new(&path, line, wrong, "only SQL stores may; ask the Store trait instead")
         })
         .collect()
 }
@@ -98,9 +85,7 @@ pub(crate) fn drivers(repo: &Repo) -> Vec<Finding> {
 pub(crate) fn wire_formats(repo: &Repo) -> Vec<Finding> {
     let core = packages(repo).filter(|(_, name)| *name == "gristmill-core");
     core.flat_map(|(file, _)| {
-        named(file, WIRE_FORMATS, |format| {
-            format!("the core depends on `{format}`")
-        })
+        named(file, WIRE_FORMATS, |format| format!("the core depends on `{format}`"))
     })
     .map(|(path, line, wrong)| {
         Finding::new(
@@ -126,21 +111,11 @@ pub(crate) fn manifests(repo: &Repo) -> Vec<Finding> {
     for (file, _) in packages(repo) {
         if manifest::value(file, "lints", "workspace") != Some("true") {
             let remedy = "add a [lints] section with workspace = true";
-            findings.push(Finding::new(
-                &file.path,
-                1,
-                "the shared lints are not in force",
-                remedy,
-            ));
+            findings.push(Finding::new(&file.path, 1, "the shared lints are not in force", remedy));
         }
         if manifest::value(file, "package", "description").is_none_or(str::is_empty) {
             let remedy = "say in one line what the crate is for";
-            findings.push(Finding::new(
-                &file.path,
-                1,
-                "the crate has no description",
-                remedy,
-            ));
+            findings.push(Finding::new(&file.path, 1, "the crate has no description", remedy));
         }
     }
     findings
@@ -180,38 +155,26 @@ fn only_tests_may_use_the_conformance_suite() {
 
 #[test]
 fn a_crate_without_a_row_is_caught() {
-    expect(
-        &edges(&sample("gristmill-new", "")),
-        &[("crates/x/Cargo.toml:1", "no row")],
-    );
+    expect(&edges(&sample("gristmill-new", "")), &[("crates/x/Cargo.toml:1", "no row")]);
 }
 
 #[test]
 fn a_driver_outside_the_stores_is_caught() {
     let driver = "[dependencies]\nrusqlite.workspace = true\n";
-    expect(
-        &drivers(&sample("gristmill", driver)),
-        &[("crates/x/Cargo.toml:4", "rusqlite")],
-    );
+    expect(&drivers(&sample("gristmill", driver)), &[("crates/x/Cargo.toml:4", "rusqlite")]);
     expect(&drivers(&sample("gristmill-sqlite", driver)), &[]);
 }
 
 #[test]
 fn a_wire_format_in_the_core_is_caught() {
     let serde = "[dependencies]\nserde = { workspace = true }\n";
-    expect(
-        &wire_formats(&sample("gristmill-core", serde)),
-        &[("crates/x/Cargo.toml:4", "serde")],
-    );
+    expect(&wire_formats(&sample("gristmill-core", serde)), &[("crates/x/Cargo.toml:4", "serde")]);
     expect(&wire_formats(&sample("gristmill", serde)), &[]);
 }
 
 #[test]
 fn a_bare_manifest_is_caught() {
-    let wanted = [
-        ("crates/x/Cargo.toml:1", "lints"),
-        ("crates/x/Cargo.toml:1", "description"),
-    ];
+    let wanted = [("crates/x/Cargo.toml:1", "lints"), ("crates/x/Cargo.toml:1", "description")];
     expect(&manifests(&sample("gristmill", "")), &wanted);
     let full = "description = \"what it is\"\n[lints]\nworkspace = true\n";
     expect(&manifests(&sample("gristmill", full)), &[]);

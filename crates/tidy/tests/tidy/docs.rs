@@ -18,11 +18,7 @@ pub(crate) fn links(repo: &Repo) -> Vec<Finding> {
         .with_ending("md")
         .filter(|file| is_doc(file) || ENTRANCES.contains(&file.path.as_str()));
     let linked: BTreeSet<String> = pages
-        .flat_map(|page| {
-            targets(page)
-                .into_iter()
-                .filter(|target| *target != page.path)
-        })
+        .flat_map(|page| targets(page).into_iter().filter(|target| *target != page.path))
         .collect();
     repo.with_ending("md")
         .filter(|file| is_doc(file) && !linked.contains(&file.path))
@@ -84,12 +80,7 @@ pub(crate) fn guarantees(repo: &Repo) -> Vec<Finding> {
         ));
     }
     let behaviours = behaviours(repo);
-    for Rule {
-        number,
-        line,
-        named,
-    } in &found
-    {
+    for Rule { number, line, named } in &found {
         let own = format!("rule_{number:02}");
         if !named.iter().any(|(prefix, _)| *prefix == own) {
             let remedy = format!("end it with a line `Shown by:` that names `{own}_...`");
@@ -101,10 +92,7 @@ pub(crate) fn guarantees(repo: &Repo) -> Vec<Finding> {
             ));
         }
         for (prefix, line) in named {
-            if !behaviours
-                .iter()
-                .any(|name| name.starts_with(&format!("{prefix}_")))
-            {
+            if !behaviours.iter().any(|name| name.starts_with(&format!("{prefix}_"))) {
                 findings.push(Finding::new(
                     GUARANTEES,
                     *line,
@@ -127,18 +115,11 @@ struct Rule {
 fn rules(page: &File) -> Vec<Rule> {
     let mut found: Vec<Rule> = Vec::new();
     for (line, text) in page.lines() {
-        let heading = text
-            .strip_prefix("## ")
-            .and_then(|title| title.split_once(". "));
+        let heading = text.strip_prefix("## ").and_then(|title| title.split_once(". "));
         if let Some(number) = heading.and_then(|(number, _)| number.parse().ok()) {
-            found.push(Rule {
-                number,
-                line,
-                named: Vec::new(),
-            });
+            found.push(Rule { number, line, named: Vec::new() });
         } else if let Some(rule) = found.last_mut() {
-            rule.named
-                .extend(prefixes(text).into_iter().map(|prefix| (prefix, line)));
+            rule.named.extend(prefixes(text).into_iter().map(|prefix| (prefix, line)));
         }
     }
     found
@@ -160,31 +141,18 @@ fn behaviours(repo: &Repo) -> BTreeSet<String> {
         .filter(|file| file.path.starts_with("crates/gristmill-conformance/src/"))
         .flat_map(|file| code(&file.text))
         .filter_map(|token| {
-            token
-                .word()
-                .filter(|word| word.starts_with("rule_"))
-                .map(str::to_owned)
+            token.word().filter(|word| word.starts_with("rule_")).map(str::to_owned)
         })
         .collect()
 }
 
 #[test]
 fn a_page_nobody_links_is_caught() {
-    let docs = [
-        ("docs/a.md", "[self](a.md)"),
-        ("docs/b.md", "[c](c.md#part)"),
-        ("docs/c.md", ""),
-    ];
+    let docs = [("docs/a.md", "[self](a.md)"), ("docs/b.md", "[c](c.md#part)"), ("docs/c.md", "")];
     expect(&links(&Repo::sample(&docs)), &[]);
-    let mut files = vec![(
-        "README.md",
-        "[b](docs/b.md) [away](https://example.org/docs/a.md)",
-    )];
+    let mut files = vec![("README.md", "[b](docs/b.md) [away](https://example.org/docs/a.md)")];
     files.extend(docs);
-    expect(
-        &links(&Repo::sample(&files)),
-        &[("docs/a.md:1", "no page links here")],
-    );
+    expect(&links(&Repo::sample(&files)), &[("docs/a.md:1", "no page links here")]);
 }
 
 /// A page with all rules but those the test changes, and a suite that shows them.
@@ -208,10 +176,7 @@ fn shown(n: usize) -> String {
 #[test]
 fn a_complete_page_passes() {
     expect(&guarantees(&sample(|_, text| text, shown)), &[]);
-    expect(
-        &guarantees(&Repo::sample(&[])),
-        &[("docs/guarantees.md:1", "missing")],
-    );
+    expect(&guarantees(&Repo::sample(&[])), &[("docs/guarantees.md:1", "missing")]);
 }
 
 #[test]
@@ -220,11 +185,7 @@ fn a_missing_rule_is_caught() {
     expect(&guarantees(&repo), &[("docs/guarantees.md:22", "11 rules")]);
     let swapped = sample(
         |n, text| {
-            if n == 2 {
-                text.replace("2. Rule", "3. Rule")
-            } else {
-                text
-            }
+            if n == 2 { text.replace("2. Rule", "3. Rule") } else { text }
         },
         shown,
     );
@@ -238,32 +199,15 @@ fn a_missing_rule_is_caught() {
 #[test]
 fn a_rule_that_nothing_shows_is_caught() {
     let commented = |n: usize| {
-        if n == 3 {
-            "// rule_03_holds\n".to_owned()
-        } else {
-            shown(n)
-        }
+        if n == 3 { "// rule_03_holds\n".to_owned() } else { shown(n) }
     };
     let found = guarantees(&sample(|_, text| text, commented));
-    expect(
-        &found,
-        &[(
-            "docs/guarantees.md:6",
-            "no behaviour is named `rule_03_...`",
-        )],
-    );
+    expect(&found, &[("docs/guarantees.md:6", "no behaviour is named `rule_03_...`")]);
     let silent = sample(
         |n, text| {
-            if n == 1 {
-                "## 1. Rule\n".to_owned()
-            } else {
-                text
-            }
+            if n == 1 { "## 1. Rule\n".to_owned() } else { text }
         },
         shown,
     );
-    expect(
-        &guarantees(&silent),
-        &[("docs/guarantees.md:1", "does not say what shows it")],
-    );
+    expect(&guarantees(&silent), &[("docs/guarantees.md:1", "does not say what shows it")]);
 }

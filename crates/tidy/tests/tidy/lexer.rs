@@ -56,10 +56,7 @@ impl Token {
 }
 
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
-    let mut reader = Reader {
-        rest: text,
-        line: 1,
-    };
+    let mut reader = Reader { rest: text, line: 1 };
     let mut found = Vec::new();
     while let Some(first) = reader.peek(0) {
         let line = reader.line;
@@ -72,19 +69,12 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
 
 /// The code tokens only.
 pub(crate) fn code(text: &str) -> Vec<Token> {
-    tokens(text)
-        .into_iter()
-        .filter(|token| token.comment().is_none())
-        .collect()
+    tokens(text).into_iter().filter(|token| token.comment().is_none()).collect()
 }
 
 /// Whether the tokens begin with these words and marks.
 pub(crate) fn begins(tokens: &[Token], wanted: &[&str]) -> bool {
-    tokens.len() >= wanted.len()
-        && tokens
-            .iter()
-            .zip(wanted)
-            .all(|(token, want)| token.is(want))
+    tokens.len() >= wanted.len() && tokens.iter().zip(wanted).all(|(token, want)| token.is(want))
 }
 
 struct Reader<'a> {
@@ -164,11 +154,8 @@ impl<'a> Reader<'a> {
         let prefix = ["br", "cr", "r", "b", "c", ""].into_iter().find(|prefix| {
             let after = self.rest.strip_prefix(*prefix);
             after.is_some_and(|after| {
-                let quoted = if prefix.ends_with('r') {
-                    after.trim_start_matches('#')
-                } else {
-                    after
-                };
+                let quoted =
+                    if prefix.ends_with('r') { after.trim_start_matches('#') } else { after };
                 quoted.starts_with('"')
             })
         })?;
@@ -185,11 +172,7 @@ impl<'a> Reader<'a> {
                 self.take(1);
                 break;
             }
-            let escaped = if next == '\\' {
-                self.peek(1).map_or(0, char::len_utf8)
-            } else {
-                0
-            };
+            let escaped = if next == '\\' { self.peek(1).map_or(0, char::len_utf8) } else { 0 };
             text.push_str(self.take(next.len_utf8() + escaped));
         }
         Some(text)
@@ -230,22 +213,14 @@ fn strings_of_every_sort_are_found_with_their_line() {
         .iter()
         .filter_map(|token| token.string().map(|text| (token.line, text.to_owned())))
         .collect();
-    let wanted = [
-        (1, "one \\\" // two"),
-        (2, "three \"quoted\""),
-        (3, "four"),
-        (3, "five"),
-    ];
+    let wanted = [(1, "one \\\" // two"), (2, "three \"quoted\""), (3, "four"), (3, "five")];
     assert_eq!(strings, wanted.map(|(line, text)| (line, text.to_owned())));
 }
 
 #[test]
 fn lifetimes_and_raw_words_do_not_open_anything() {
     let found = code("fn a<'a>(r#mod: &'a str, x: char) { '{'; \"s\" }");
-    assert!(
-        found.iter().any(|token| token.string() == Some("s")),
-        "{found:?}"
-    );
+    assert!(found.iter().any(|token| token.string() == Some("s")), "{found:?}");
     assert_eq!(found.iter().filter(|token| token.is("{")).count(), 1);
 }
 

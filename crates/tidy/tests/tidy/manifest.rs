@@ -30,17 +30,9 @@ pub(crate) fn entries(file: &File) -> Vec<Entry<'_>> {
             continue;
         }
         if let Some(name) = text.strip_prefix('[') {
-            section = name
-                .trim_start_matches('[')
-                .trim_end_matches(']')
-                .to_owned();
+            section = name.trim_start_matches('[').trim_end_matches(']').to_owned();
             // A section is an entry too: `[dependencies.NAME]` may be empty.
-            found.push(Entry {
-                section: section.clone(),
-                key: "",
-                value: "",
-                line,
-            });
+            found.push(Entry { section: section.clone(), key: "", value: "", line });
         } else if let Some((key, value)) = text.split_once('=') {
             found.push(Entry {
                 section: section.clone(),
@@ -72,11 +64,7 @@ fn dependency(entry: &Entry<'_>) -> Option<Dependency> {
         }
         _ => return None,
     };
-    Some(Dependency {
-        name: name.trim_matches('"').to_owned(),
-        line: entry.line,
-        dev,
-    })
+    Some(Dependency { name: name.trim_matches('"').to_owned(), line: entry.line, dev })
 }
 
 /// The real name behind `alias = { package = "name" }`.
@@ -105,10 +93,8 @@ fn every_form_of_a_dependency_is_read() {
                [dev-dependencies]\nh = \"1\"\n"
             .to_owned(),
     };
-    let found: Vec<(String, usize, bool)> = dependencies(&file)
-        .into_iter()
-        .map(|found| (found.name, found.line, found.dev))
-        .collect();
+    let found: Vec<(String, usize, bool)> =
+        dependencies(&file).into_iter().map(|found| (found.name, found.line, found.dev)).collect();
     let wanted = [
         ("a", 4, false),
         ("b", 5, false),
@@ -118,9 +104,6 @@ fn every_form_of_a_dependency_is_read() {
         ("g", 13, false),
         ("h", 15, true),
     ];
-    assert_eq!(
-        found,
-        wanted.map(|(name, line, dev)| (name.to_owned(), line, dev))
-    );
+    assert_eq!(found, wanted.map(|(name, line, dev)| (name.to_owned(), line, dev)));
     assert_eq!(value(&file, "package", "name"), Some("x"));
 }

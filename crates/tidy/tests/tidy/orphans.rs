@@ -7,12 +7,8 @@ use std::collections::BTreeSet;
 
 pub(crate) fn modules(repo: &Repo) -> Vec<Finding> {
     let mut reached = BTreeSet::new();
-    let mut open: Vec<String> = repo
-        .files
-        .iter()
-        .filter(|file| is_root(file))
-        .map(|file| file.path.clone())
-        .collect();
+    let mut open: Vec<String> =
+        repo.files.iter().filter(|file| is_root(file)).map(|file| file.path.clone()).collect();
     while let Some(path) = open.pop() {
         let Some(file) = repo.get(&path) else {
             continue;
@@ -52,11 +48,7 @@ fn is_root(file: &File) -> bool {
 fn declared(file: &File) -> Vec<String> {
     let stem = file.name().trim_end_matches(".rs");
     let own_dir = is_root(file) || stem == "mod";
-    let base = if own_dir {
-        file.dir().to_owned()
-    } else {
-        join(file.dir(), stem)
-    };
+    let base = if own_dir { file.dir().to_owned() } else { join(file.dir(), stem) };
 
     let all = code(&file.text);
     let mut found = Vec::new();
@@ -75,10 +67,7 @@ fn declared(file: &File) -> Vec<String> {
                 around.push((depth, name.to_owned()));
             } else if let Some(path) = path_attribute.take() {
                 // Outside inline modules the attribute counts from the file's own folder.
-                found.push(join(
-                    if inside.is_empty() { file.dir() } else { &dir },
-                    &path,
-                ));
+                found.push(join(if inside.is_empty() { file.dir() } else { &dir }, &path));
             } else {
                 found.push(join(&dir, &format!("{name}.rs")));
                 found.push(join(&dir, &format!("{name}/mod.rs")));
@@ -110,11 +99,7 @@ fn module(rest: &[Token]) -> Option<(&str, &Token)> {
 /// The path of a `#[path = "..."]` at this place.
 fn attribute(rest: &[Token]) -> Option<String> {
     const HEAD: &[&str] = &["#", "[", "path", "="];
-    if begins(rest, HEAD) {
-        rest.get(HEAD.len())?.string().map(str::to_owned)
-    } else {
-        None
-    }
+    if begins(rest, HEAD) { rest.get(HEAD.len())?.string().map(str::to_owned) } else { None }
 }
 
 pub(crate) fn sql_files(repo: &Repo) -> Vec<Finding> {
@@ -140,10 +125,7 @@ fn includes(file: &File) -> Vec<String> {
     let mut rest = all.as_slice();
     while let [_, after @ ..] = rest {
         if begins(rest, &["include_str", "!", "("]) {
-            let path = rest
-                .get(3)
-                .and_then(Token::string)
-                .map(|path| join(file.dir(), path));
+            let path = rest.get(3).and_then(Token::string).map(|path| join(file.dir(), path));
             found.extend(
                 path.filter(|path| home.as_ref().is_some_and(|home| path.starts_with(home))),
             );
@@ -165,10 +147,7 @@ fn a_file_without_a_mod_is_caught() {
         ("crates/x/src/b/mod.rs", "mod sibling;"),
         ("crates/x/src/b/sibling.rs", ""),
         ("crates/x/src/inline/deep.rs", ""),
-        (
-            "crates/x/src/c.rs",
-            "#[cfg(test)]\n#[path = \"odd_tests.rs\"]\nmod tests;",
-        ),
+        ("crates/x/src/c.rs", "#[cfg(test)]\n#[path = \"odd_tests.rs\"]\nmod tests;"),
         ("crates/x/src/odd_tests.rs", ""),
         ("crates/x/src/bin/tool.rs", ""),
         ("crates/x/src/dead.rs", "mod below;"),
@@ -185,19 +164,10 @@ fn a_file_without_a_mod_is_caught() {
 #[test]
 fn a_sql_file_nobody_includes_is_caught() {
     let repo = Repo::sample(&[
-        (
-            "crates/x/src/verbs/put.rs",
-            "const A: &str = include_str!(\"../sql/put.sql\");",
-        ),
-        (
-            "crates/y/src/lib.rs",
-            "const B: &str = include_str!(\"../../x/src/sql/claim.sql\");",
-        ),
+        ("crates/x/src/verbs/put.rs", "const A: &str = include_str!(\"../sql/put.sql\");"),
+        ("crates/y/src/lib.rs", "const B: &str = include_str!(\"../../x/src/sql/claim.sql\");"),
         ("crates/x/src/sql/put.sql", ""),
         ("crates/x/src/sql/claim.sql", ""),
     ]);
-    expect(
-        &sql_files(&repo),
-        &[("crates/x/src/sql/claim.sql:1", "include_str!")],
-    );
+    expect(&sql_files(&repo), &[("crates/x/src/sql/claim.sql:1", "include_str!")]);
 }

@@ -28,9 +28,7 @@ impl File {
     }
 
     pub(crate) fn is(&self, ending: &str) -> bool {
-        self.path
-            .rsplit_once('.')
-            .is_some_and(|(_, end)| end == ending)
+        self.path.rsplit_once('.').is_some_and(|(_, end)| end == ending)
     }
 
     pub(crate) fn dir(&self) -> &str {
@@ -38,17 +36,12 @@ impl File {
     }
 
     pub(crate) fn name(&self) -> &str {
-        self.path
-            .rsplit_once('/')
-            .map_or(self.path.as_str(), |(_, name)| name)
+        self.path.rsplit_once('/').map_or(self.path.as_str(), |(_, name)| name)
     }
 
     /// Lines with their numbers, counted from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.text
-            .lines()
-            .enumerate()
-            .map(|(index, line)| (index + 1, line))
+        self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 }
 
@@ -69,10 +62,7 @@ impl Repo {
     pub(crate) fn sample(files: &[(&str, &str)]) -> Self {
         let files = files
             .iter()
-            .map(|(path, text)| File {
-                path: (*path).to_owned(),
-                text: (*text).to_owned(),
-            })
+            .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() })
             .collect();
         Self { files }
     }
@@ -105,11 +95,7 @@ fn walk(root: &Path, dir: &str, files: &mut Vec<File>) -> io::Result<()> {
     for entry in fs::read_dir(&here)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if dir.is_empty() {
-            name.clone()
-        } else {
-            format!("{dir}/{name}")
-        };
+        let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
         let kind = entry.file_type()?;
         if kind.is_dir() && name != ".git" {
             walk(root, &path, files)?;
@@ -159,22 +145,13 @@ impl Finding {
         wrong: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            wrong: wrong.into(),
-            remedy: remedy.into(),
-        }
+        Self { path: path.to_owned(), line, wrong: wrong.into(), remedy: remedy.into() }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}:{}: {}; {}",
-            self.path, self.line, self.wrong, self.remedy
-        )
+        write!(f, "{}:{}: {}; {}", self.path, self.line, self.wrong, self.remedy)
     }
 }
 
@@ -193,10 +170,7 @@ pub(crate) fn expect(findings: &[Finding], wanted: &[(&str, &str)]) {
 fn joins_relative_paths() {
     assert_eq!(join("docs", "../README.md"), "README.md");
     assert_eq!(join("", "./docs/a.md"), "docs/a.md");
-    assert_eq!(
-        join("crates/a/src", "sql/put.sql"),
-        "crates/a/src/sql/put.sql"
-    );
+    assert_eq!(join("crates/a/src", "sql/put.sql"), "crates/a/src/sql/put.sql");
 }
 
 #[test]
@@ -209,19 +183,11 @@ fn a_finding_names_place_fault_and_remedy() {
 fn the_real_repository_is_read() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let repo = Repo::read(&root)?;
-    assert!(
-        repo.get("Cargo.toml").is_some(),
-        "the walk starts in the wrong place"
-    );
-    assert!(
-        repo.get("test").is_some(),
-        "scripts without an ending are not read"
-    );
+    assert!(repo.get("Cargo.toml").is_some(), "the walk starts in the wrong place");
+    assert!(repo.get("test").is_some(), "scripts without an ending are not read");
     assert!(repo.crate_dirs().contains("tidy"), "no crates were found");
     assert!(
-        repo.files
-            .iter()
-            .all(|file| !file.path.starts_with("target/")),
+        repo.files.iter().all(|file| !file.path.starts_with("target/")),
         "build output was read"
     );
     Ok(())

@@ -95,10 +95,7 @@ fn in_store(repo: &Repo, file: &File) -> bool {
 /// The statement a literal holds, by its first words.
 fn opening(text: &str) -> Option<String> {
     // An escape such as `\n` would otherwise stick to the word after it.
-    let text = text
-        .replace("\\n", " ")
-        .replace("\\t", " ")
-        .replace('\\', " ");
+    let text = text.replace("\\n", " ").replace("\\t", " ").replace('\\', " ");
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || "(;,".contains(c))
         .filter(|word| !word.is_empty())
@@ -106,17 +103,10 @@ fn opening(text: &str) -> Option<String> {
     let known = OPENINGS.iter().find(|opening| {
         // A lone word without a blank after it is a name, not a statement.
         let more = words.len() > 1 || text.ends_with(char::is_whitespace);
-        more && words
-            .windows(opening.len())
-            .any(|window| window == **opening)
+        more && words.windows(opening.len()).any(|window| window == **opening)
     });
-    let update = words
-        .iter()
-        .skip_while(|word| **word != "UPDATE")
-        .any(|word| *word == "SET");
-    known
-        .map(|opening| opening.join(" "))
-        .or(update.then(|| "UPDATE".to_owned()))
+    let update = words.iter().skip_while(|word| **word != "UPDATE").any(|word| *word == "SET");
+    known.map(|opening| opening.join(" ")).or(update.then(|| "UPDATE".to_owned()))
 }
 
 /// The reason given in the comment lines that end just above the line.
@@ -181,30 +171,20 @@ fn sql_outside_the_stores_is_caught() {
 
 #[test]
 fn sql_in_a_string_of_a_store_is_caught() {
-    let found = statements(&sample(
-        "gristmill-sqlite",
-        "crates/x/src/a.rs",
-        "\n\"SELECT 1\"",
-    ));
+    let found = statements(&sample("gristmill-sqlite", "crates/x/src/a.rs", "\n\"SELECT 1\""));
     expect(&found, &[("crates/x/src/a.rs:2", "move it to a .sql file")]);
 }
 
 #[test]
 fn what_is_not_a_statement_passes() {
     let text = "// SELECT 1\n\"PRAGMA synchronous = FULL\" \"BEGIN IMMEDIATE\" \"SELECT\" \"SELECTED a\" \"UPDATE it\"";
-    expect(
-        &statements(&sample("gristmill", "crates/x/src/a.rs", text)),
-        &[],
-    );
+    expect(&statements(&sample("gristmill", "crates/x/src/a.rs", text)), &[]);
 }
 
 #[test]
 fn tests_may_hold_sql() {
     let sql = "\"SELECT 1\"";
-    expect(
-        &statements(&sample("gristmill", "crates/x/tests/a.rs", sql)),
-        &[],
-    );
+    expect(&statements(&sample("gristmill", "crates/x/tests/a.rs", sql)), &[]);
     let inline = "#[cfg(test)]\nmod tests { fn a() { \"SELECT 1\" } }\n\"SELECT 2\"";
     let found = statements(&sample("gristmill", "crates/x/src/a.rs", inline));
     expect(&found, &[("crates/x/src/a.rs:3", "outside")]);
@@ -220,8 +200,5 @@ fn an_escape_needs_a_reason_and_works_in_stores_only() {
         &statements(&sample("gristmill-sqlite", path, without)),
         &[("crates/x/src/a.rs:2", "no reason")],
     );
-    expect(
-        &statements(&sample("gristmill", path, with)),
-        &[("crates/x/src/a.rs:2", "outside")],
-    );
+    expect(&statements(&sample("gristmill", path, with)), &[("crates/x/src/a.rs:2", "outside")]);
 }

@@ -10,11 +10,7 @@ pub(crate) fn opening_docs(repo: &Repo) -> Vec<Finding> {
     let remedy = "open the file with `//!` and a sentence that says what it is for";
     repo.with_ending("rs")
         .filter_map(|file| {
-            let opening = file
-                .text
-                .lines()
-                .next()
-                .and_then(|line| line.strip_prefix("//!"));
+            let opening = file.text.lines().next().and_then(|line| line.strip_prefix("//!"));
             let wrong = match opening {
                 None => "the file does not open with a doc comment",
                 Some(text) if text.split_whitespace().count() < OPENING_WORDS => {
@@ -37,11 +33,7 @@ const UNFINISHED: &[&str] = &[
 ];
 
 /// Where developers keep their files. Also in pieces.
-const LOCAL: &[&str] = &[
-    concat!("/wo", "rk/"),
-    concat!("/ro", "ot/"),
-    concat!("/ho", "me/"),
-];
+const LOCAL: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
 pub(crate) fn forbidden(repo: &Repo) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -49,12 +41,7 @@ pub(crate) fn forbidden(repo: &Repo) -> Vec<Finding> {
         for (number, line) in file.lines() {
             for mark in UNFINISHED.iter().filter(|mark| stands_alone(line, mark)) {
                 let remedy = "finish it, or say plainly what is missing and why";
-                findings.push(Finding::new(
-                    &file.path,
-                    number,
-                    format!("`{mark}`"),
-                    remedy,
-                ));
+                findings.push(Finding::new(&file.path, number, format!("`{mark}`"), remedy));
             }
             for path in LOCAL.iter().filter(|path| is_absolute(line, path)) {
                 let remedy = "name the file from the root of the repository";
@@ -75,9 +62,7 @@ fn stands_alone(line: &str, mark: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(mark).any(|(at, _)| {
         let before = line.get(..at).and_then(|text| text.chars().next_back());
-        let after = line
-            .get(at + mark.len()..)
-            .and_then(|text| text.chars().next());
+        let after = line.get(at + mark.len()..).and_then(|text| text.chars().next());
         let open_end = !mark.ends_with('(') && after.is_some_and(is_word);
         !before.is_some_and(is_word) && !open_end
     })
@@ -105,9 +90,8 @@ fn lengths_but(repo: &Repo, exceptions: &[(&str, &str)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in repo.with_ending("rs").filter(|file| file.in_src()) {
         let lines = file.text.lines().count();
-        let excepted = exceptions
-            .iter()
-            .any(|(path, reason)| *path == file.path && !reason.is_empty());
+        let excepted =
+            exceptions.iter().any(|(path, reason)| *path == file.path && !reason.is_empty());
         if lines > LONGEST && !excepted {
             findings.push(Finding::new(
                 &file.path,
@@ -120,10 +104,7 @@ fn lengths_but(repo: &Repo, exceptions: &[(&str, &str)]) -> Vec<Finding> {
     }
     // An exception that no longer excuses anything would excuse the next file of that name.
     for (path, _) in exceptions {
-        if repo
-            .get(path)
-            .is_none_or(|file| file.text.lines().count() <= LONGEST)
-        {
+        if repo.get(path).is_none_or(|file| file.text.lines().count() <= LONGEST) {
             findings.push(Finding::new(
                 path,
                 1,
@@ -143,11 +124,8 @@ fn a_file_without_an_introduction_is_caught() {
         ("c.rs", "//! placeholder\n"),
         ("d.rs", ""),
     ]);
-    let wanted = [
-        ("b.rs:1", "does not open"),
-        ("c.rs:1", "does not say"),
-        ("d.rs:1", "does not open"),
-    ];
+    let wanted =
+        [("b.rs:1", "does not open"), ("c.rs:1", "does not say"), ("d.rs:1", "does not open")];
     expect(&opening_docs(&repo), &wanted);
 }
 
@@ -155,16 +133,10 @@ fn a_file_without_an_introduction_is_caught() {
 fn every_unfinished_mark_is_caught() {
     for mark in UNFINISHED {
         let text = format!("fine\n// {mark}: later\nthe{mark} a{mark}\n");
-        expect(
-            &forbidden(&Repo::sample(&[("a.md", text.as_str())])),
-            &[("a.md:2", mark)],
-        );
+        expect(&forbidden(&Repo::sample(&[("a.md", text.as_str())])), &[("a.md:2", mark)]);
     }
-    let longer = format!(
-        "mktemp -t a.{}\nfn is_{}_list()\n",
-        concat!("XX", "XXXX"),
-        concat!("TO", "DO")
-    );
+    let longer =
+        format!("mktemp -t a.{}\nfn is_{}_list()\n", concat!("XX", "XXXX"), concat!("TO", "DO"));
     expect(&forbidden(&Repo::sample(&[("a.sh", longer.as_str())])), &[]);
 }
 
@@ -187,16 +159,10 @@ fn a_long_file_is_caught_unless_listed() {
         ("crates/x/tests/b.rs", long.as_str()),
     ]);
     expect(&lengths(&repo), &[("crates/x/src/a.rs:501", "LONG_FILES")]);
-    expect(
-        &lengths_but(&repo, &[("crates/x/src/a.rs", "one table")]),
-        &[],
-    );
+    expect(&lengths_but(&repo, &[("crates/x/src/a.rs", "one table")]), &[]);
     let stale = lengths_but(
         &repo,
-        &[
-            ("crates/x/src/a.rs", "one table"),
-            ("crates/x/src/gone.rs", "a table"),
-        ],
+        &[("crates/x/src/a.rs", "one table"), ("crates/x/src/gone.rs", "a table")],
     );
     expect(&stale, &[("crates/x/src/gone.rs:1", "take it off")]);
 }

@@ -1,0 +1,32 @@
+//! What was typed after `bench`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+const BENCH: &str = "\
+Examples:
+  gristmill bench
+  gristmill bench --tasks 20000 --rounds 3
+  gristmill bench --folder /srv/data --json
+
+Each rate stands beside the bare limit: hand-written statements on the same SQLite build, in
+alternating rounds of the same run, synchronous=FULL on both sides. With --json: [{\"name\",\"rate\",
+\"bare\",\"ratio\",\"durable\"}]. Your store is not touched; files are made in the folder and deleted.";
+
+/// `bench`.
+#[derive(Debug, Args)]
+#[command(after_help = BENCH)]
+pub(crate) struct BenchArgs {
+    /// Tasks in a bulk round
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+    pub(crate) tasks: u32,
+
+    /// Alternating rounds; the ratio is their median
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub(crate) rounds: u32,
+
+    /// Where the files are made: the disk that is measured
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) folder: PathBuf,
+}

@@ -1,0 +1,186 @@
+//! What was typed: the command line as clap reads it, word for word.
+//!
+//! Nothing here is checked beyond its shape. What the words mean (durations,
+//! names, times) is decided in [`crate::command`].
+
+mod bench;
+mod operate;
+mod put;
+mod queue;
+mod read;
+mod work;
+
+pub(crate) use bench::BenchArgs;
+pub(crate) use operate::{OperateArgs, PauseArgs};
+pub(crate) use put::PutArgs;
+pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs};
+pub(crate) use read::{ListArgs, ShowArgs, StatsArgs};
+pub(crate) use work::{UpArgs, WorkArgs};
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done as asked
+  1    something went wrong
+  2    the command line or the configuration cannot be understood
+  3    refused: a task was not taken, or what was named is not there
+  4    the store is busy or away: the same command may succeed later
+  5    the store cannot be used: missing, no store, damaged, newer, no permission
+  130  interrupted before the work was done
+
+Try:
+  gristmill queue add emails
+  gristmill put emails '{\"to\":\"ada@example.org\"}'
+  gristmill work emails --exec 'cat; echo' --drain
+  gristmill stats";
+
+const GLOBAL: &str = "Global options";
+
+/// Queues for every language: put work on a queue now, have it done later, lose nothing.
+#[derive(Debug, Parser)]
+#[command(name = "gristmill", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// The store, like sqlite://gristmill.db [default: sqlite://gristmill.db]
+    #[arg(long, global = true, value_name = "URL", env = "GRISTMILL_STORE", help_heading = GLOBAL)]
+    pub(crate) store: Option<String>,
+
+    /// Answer in JSON with stable field names; errors too
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run everything gristmill.yaml describes: queues, handlers, seeded tasks
+    Up(UpArgs),
+    /// Declare, change and list queues
+    #[command(subcommand)]
+    Queue(QueueCommand),
+    /// Put a task on a queue, or many from a file
+    Put(PutArgs),
+    /// Run a command for each task
+    Work(WorkArgs),
+    /// Show the numbers of every queue
+    Stats(StatsArgs),
+    /// List tasks
+    List(ListArgs),
+    /// Show one task with all its attempts
+    Show(ShowArgs),
+    /// List failed tasks, newest first
+    Failed(ListArgs),
+    /// Run failed tasks again
+    #[command(after_help = operate::RETRY)]
+    Retry(OperateArgs),
+    /// Take failed tasks off the list: they were dealt with by hand
+    #[command(after_help = operate::RESOLVE)]
+    Resolve(OperateArgs),
+    /// Delete failed tasks
+    #[command(after_help = operate::DISCARD)]
+    Discard(OperateArgs),
+    /// Delete waiting tasks and stop running ones
+    #[command(after_help = operate::CANCEL)]
+    Cancel(OperateArgs),
+    /// Stop claims of queues; puts go on
+    #[command(after_help = operate::PAUSE)]
+    Pause(PauseArgs),
+    /// Let paused queues go on
+    #[command(after_help = operate::RESUME)]
+    Resume(PauseArgs),
+    /// Copy the store to a file while it is in use
+    #[command(after_help = BACKUP)]
+    Backup(BackupArgs),
+    /// Check the store for damage
+    #[command(after_help = CHECK)]
+    Check,
+    /// Measure the store's rates beside the bare limits
+    Bench(BenchArgs),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print completions for a shell
+    #[command(after_help = COMPLETIONS)]
+    Completions(CompletionsArgs),
+}
+
+const BACKUP: &str = "\
+Examples:
+  gristmill backup monday.db
+  gristmill --store sqlite:///srv/app.db backup /backups/app.db
+
+The copy is a store like any other: open it with --store.";
+
+const CHECK: &str = "\
+Example:
+  gristmill check && echo sound";
+
+const COMPLETIONS: &str = "\
+Examples:
+  gristmill completions bash > ~/.local/share/bash-completion/completions/gristmill
+  gristmill completions fish > ~/.config/fish/completions/gristmill.fish";
+
+/// `backup`.
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Where the copy goes; it must not be there yet
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+/// `config`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show every mistake in the configuration, and change nothing
+    #[command(after_help = "Example:\n  gristmill config check --config production.yaml")]
+    Check(ConfigCheckArgs),
+}
+
+/// `config check`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigCheckArgs {
+    /// The configuration
+    #[arg(long, value_name = "FILE", default_value = "gristmill.yaml")]
+    pub(crate) config: PathBuf,
+}
+
+/// `completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        fn look(command: &clap::Command, path: &str, without: &mut Vec<String>) {
+            for sub in command.get_subcommands() {
+                let path = format!("{path} {}", sub.get_name());
+                if sub.has_subcommands() {
+                    look(sub, &path, without);
+                } else if !sub.get_after_help().is_some_and(|h| h.to_string().contains("xample")) {
+                    without.push(path);
+                }
+            }
+        }
+        let mut without = Vec::new();
+        look(&Cli::command(), "gristmill", &mut without);
+        assert!(without.is_empty(), "no examples: {without:?}");
+    }
+}

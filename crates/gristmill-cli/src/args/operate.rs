@@ -1,0 +1,79 @@
+//! What was typed after `retry`, `resolve`, `discard`, `cancel`, `pause` and
+//! `resume`.
+
+use clap::Args;
+
+pub(crate) const RETRY: &str = "\
+Examples:
+  gristmill retry 42 43
+  gristmill retry --queue emails --note 'mail server is back'
+  gristmill retry --all
+
+A task whose key has another waiting task stays failed.";
+
+pub(crate) const RESOLVE: &str = "\
+Examples:
+  gristmill resolve 42 --note 'refunded by hand'
+  gristmill resolve --queue refunds --key order-7";
+
+pub(crate) const DISCARD: &str = "\
+Examples:
+  gristmill discard 42
+  gristmill discard --queue emails --by ada";
+
+pub(crate) const CANCEL: &str = "\
+Examples:
+  gristmill cancel 42
+  gristmill cancel --queue emails --key ada
+  gristmill cancel --all
+
+A running task's handler is stopped at its next heartbeat.";
+
+pub(crate) const PAUSE: &str = "\
+Examples:
+  gristmill pause emails
+  gristmill pause emails reports --by ada";
+
+pub(crate) const RESUME: &str = "\
+Example:
+  gristmill resume emails";
+
+/// `retry`, `resolve`, `discard` and `cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct OperateArgs {
+    /// These tasks
+    #[arg(value_name = "ID", conflicts_with_all = ["queue", "key", "all"])]
+    pub(crate) ids: Vec<String>,
+
+    /// All of this queue
+    #[arg(long, value_name = "Q", conflicts_with = "all")]
+    pub(crate) queue: Option<String>,
+
+    /// All with this key
+    #[arg(long, value_name = "K", conflicts_with = "all")]
+    pub(crate) key: Option<String>,
+
+    /// All of all queues
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Why; kept with the task
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+
+    /// Who does it [default: $USER]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) by: Option<String>,
+}
+
+/// `pause` and `resume`.
+#[derive(Debug, Args)]
+pub(crate) struct PauseArgs {
+    /// The queues
+    #[arg(required = true, value_name = "QUEUE")]
+    pub(crate) queues: Vec<String>,
+
+    /// Who does it [default: $USER]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) by: Option<String>,
+}

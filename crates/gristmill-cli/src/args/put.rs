@@ -1,0 +1,74 @@
+//! What was typed after `put`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  gristmill put emails '{\"to\":\"ada@example.org\"}'
+  gristmill put emails '{\"to\":\"ada@example.org\"}' --key ada --delay 5m
+  cat photo.jpg | gristmill put resize - --encoding raw --source upload
+  gristmill put emails --from emails.ndjson           one payload a line
+  gristmill put emails --from - --envelope < all.ndjson
+        one object a line: {\"payload\":…,\"key\":…,\"delay\":\"5s\",\"at\":…,\"priority\":0,
+        \"group\":…,\"source\":…,\"id\":…,\"headers\":{…}}
+
+With --json, one line per task:
+  {\"outcome\":\"enqueued|duplicate|replaced|refused\",\"id\":…,\"reason\":…}";
+
+/// `put`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PutArgs {
+    /// The queue
+    pub(crate) queue: String,
+
+    /// The task's data; '-' reads it from standard input
+    #[arg(allow_negative_numbers = true, conflicts_with = "from")]
+    pub(crate) payload: Option<String>,
+
+    /// What the task is about: at most one waiting task a key
+    #[arg(long, value_name = "K", conflicts_with = "from", allow_hyphen_values = true)]
+    pub(crate) key: Option<String>,
+
+    /// Not before this much time has passed, like 5s or 1h30m
+    #[arg(long, value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
+    pub(crate) delay: Option<String>,
+
+    /// Not before this time, like 2026-11-15T08:30:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+
+    /// Lower runs first
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 0)]
+    pub(crate) priority: i16,
+
+    /// What it is counted with while it runs
+    #[arg(long, value_name = "G")]
+    pub(crate) group: Option<String>,
+
+    /// Who produced it
+    #[arg(long, value_name = "S")]
+    pub(crate) source: Option<String>,
+
+    /// Your own id: repeating the put with it puts nothing twice
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
+    pub(crate) id: Option<String>,
+
+    /// Declare the queue if nobody has
+    #[arg(long)]
+    pub(crate) create: bool,
+
+    /// Many tasks, one JSON value a line; '-' reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+
+    /// Each line is an object with the payload and its options
+    #[arg(long, requires = "from")]
+    pub(crate) envelope: bool,
+
+    /// How the payload is to be read: json, msgpack or raw [default: json if it is, else raw]
+    #[arg(long, value_name = "E", conflicts_with = "from")]
+    pub(crate) encoding: Option<String>,
+}

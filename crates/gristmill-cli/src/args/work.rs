@@ -1,0 +1,66 @@
+//! What was typed after `work` and `up`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+const WORK: &str = "\
+Examples:
+  gristmill work emails --exec './send-mail'
+  gristmill work emails reports --exec './handle' --processors 4
+  gristmill work --exec 'cat > /dev/null' --drain      all queues, then end
+
+CMD runs by sh -c with the payload on standard input and GRISTMILL_TASK_ID, GRISTMILL_TASK_QUEUE,
+_KEY, _ATTEMPT, _CONCURRENT, _SLOT, _GROUP, _SOURCE and _ENCODING in the environment.
+Its exit code settles the task: 0 done, 75 released (again after the queue's backoff, the attempt
+does not count), 65 failed for good, anything else or a signal is an error (retried). The last
+4 KiB of its standard error are the error text.";
+
+const UP: &str = "\
+Examples:
+  gristmill up
+  gristmill up --config production.yaml --store sqlite:///srv/app.db
+
+Ctrl-C stops it: what runs may finish within 30 seconds; a second Ctrl-C stops at once.";
+
+/// `work`.
+#[derive(Debug, Args)]
+#[command(after_help = WORK)]
+pub(crate) struct WorkArgs {
+    /// The queues [default: all]
+    #[arg(value_name = "QUEUE")]
+    pub(crate) queues: Vec<String>,
+
+    /// The handler's command
+    #[arg(long, value_name = "CMD")]
+    pub(crate) exec: String,
+
+    /// End when nothing is due and nothing runs
+    #[arg(long)]
+    pub(crate) drain: bool,
+
+    /// How many tasks run side by side
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) processors: usize,
+
+    /// Most tasks in one claim [default: the queue's batch_size]
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<usize>,
+
+    /// The lease's length [default: the queue's]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) lease: Option<String>,
+
+    /// Only tasks of this source
+    #[arg(long, value_name = "S")]
+    pub(crate) source: Option<String>,
+}
+
+/// `up`.
+#[derive(Debug, Args)]
+#[command(after_help = UP)]
+pub(crate) struct UpArgs {
+    /// The configuration
+    #[arg(long, value_name = "FILE", default_value = "gristmill.yaml")]
+    pub(crate) config: PathBuf,
+}

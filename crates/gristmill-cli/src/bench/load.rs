@@ -1,0 +1,95 @@
+//! What the benchmark puts: tasks of a hundred bytes, every tenth with a key.
+
+use gristmill::core::{ClaimRequest, Outcome, Settlement, Token, WorkerId};
+use gristmill::{Mill, QueueName, Store, TaskType};
+use serde::{Deserialize, Serialize};
+
+/// Why a measurement could not be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BenchError {
+    /// The library said no.
+    #[error(transparent)]
+    Mill(#[from] gristmill::Error),
+    /// The store said no.
+    #[error(transparent)]
+    Store(#[from] gristmill::StoreError),
+    /// A caller's task of the runtime ended badly.
+    #[error("a caller ended badly: {0}")]
+    Caller(String),
+}
+
+/// A task whose payload has a hundred bytes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Grain {
+    number: usize,
+    filler: String,
+}
+
+impl Grain {
+    pub(super) fn new(number: usize) -> Self {
+        let frame = "{\"number\":,\"filler\":\"\"}".len() + number.to_string().len();
+        Grain { number, filler: "x".repeat(100usize.saturating_sub(frame)) }
+    }
+}
+
+impl TaskType for Grain {
+    const QUEUE: &'static str = "bench";
+
+    fn key(&self) -> Option<String> {
+        self.number.is_multiple_of(10).then(|| format!("key-{}", self.number))
+    }
+}
+
+/// Claims and settles until nothing is due; returns how many tasks.
+pub(super) async fn drain(mill: &Mill, batch: usize) -> Result<usize, BenchError> {
+    let store = mill.store();
+    let queue = QueueName::new(Grain::QUEUE).map_err(gristmill::Error::from)?;
+    let worker = WorkerId::random()?;
+    let mut drained = 0;
+    loop {
+        let taken = cycle(&*store, &queue, &worker, batch).await?;
+        if taken == 0 {
+            return Ok(drained);
+        }
+        drained += taken;
+    }
+}
+
+/// One claim, all of it settled as done.
+pub(super) async fn cycle(
+    store: &dyn Store,
+    queue: &QueueName,
+    worker: &WorkerId,
+    batch: usize,
+) -> Result<usize, BenchError> {
+    let token = Token::random()?;
+    let claim = store
+        .claim(ClaimRequest {
+            queue: queue.clone(),
+            max: batch,
+            lease: None,
+            worker: worker.clone(),
+            source: None,
+            token,
+        })
+        .await?;
+    let settlements =
+        claim.tasks.iter().map(|task| Settlement::new(task.id, token, Outcome::Done)).collect();
+    if !claim.tasks.is_empty() {
+        store.settle(settlements).await?;
+    }
+    Ok(claim.tasks.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grain_has_a_hundred_bytes() {
+        for number in [0, 7, 12_345, 199_999] {
+            let json = serde_json::to_string(&Grain::new(number)).expect("JSON");
+            assert_eq!(json.len(), 100, "{json}");
+        }
+    }
+}

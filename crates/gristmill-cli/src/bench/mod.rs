@@ -1,0 +1,109 @@
+//! The benchmark: each rate beside the bare limit, measured in the same run.
+//!
+//! A ratio is the median of alternating rounds, ours and bare by turns, so that
+//! a machine that is busy for a while is busy for both. Durability is always
+//! on; a row of a store that keeps nothing says so.
+
+mod load;
+mod memory;
+mod sqlite;
+
+use std::path::Path;
+use std::time::Duration;
+
+pub(crate) use load::BenchError;
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    /// Tasks in a bulk round.
+    pub(crate) tasks: usize,
+    /// Alternating rounds.
+    pub(crate) rounds: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan { tasks: 200_000, rounds: 5 }
+    }
+}
+
+/// One measured rate.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// What was done.
+    pub(crate) name: &'static str,
+    /// In words.
+    pub(crate) what: &'static str,
+    /// Tasks a second, ours.
+    pub(crate) rate: f64,
+    /// Tasks a second, bare statements.
+    pub(crate) bare: Option<f64>,
+    /// Ours over bare.
+    pub(crate) ratio: Option<f64>,
+    /// Whether an answer survives a power cut.
+    pub(crate) durable: bool,
+}
+
+impl Row {
+    fn against(name: &'static str, what: &'static str, rounds: Rounds) -> Self {
+        let ratios = rounds.pairs.iter().map(|(ours, bare)| ours / bare).collect();
+        Row {
+            name,
+            what,
+            rate: median(rounds.pairs.iter().map(|(ours, _)| *ours).collect()),
+            bare: Some(median(rounds.pairs.iter().map(|(_, bare)| *bare).collect())),
+            ratio: Some(median(ratios)),
+            durable: true,
+        }
+    }
+}
+
+/// The rates of ours and bare, a pair a round.
+#[derive(Debug, Default)]
+struct Rounds {
+    pairs: Vec<(f64, f64)>,
+}
+
+fn rate(tasks: usize, took: Duration) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 53 bits")]
+    let tasks = tasks as f64;
+    tasks / took.as_secs_f64().max(1e-9)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Measures everything in files under `folder`; `tell` hears what comes next.
+pub(crate) async fn run(
+    folder: &Path,
+    plan: Plan,
+    mut tell: impl FnMut(&str),
+) -> Result<Vec<Row>, BenchError> {
+    let mut rows = Vec::new();
+    tell("bulk put");
+    rows.push(sqlite::bulk_put(folder, plan).await?);
+    tell("claim and settle");
+    rows.push(sqlite::claim_settle(folder, plan).await?);
+    tell("64 callers, a task each");
+    rows.push(sqlite::callers(folder, plan, 64, "put_64", "64 callers put a task each").await?);
+    tell("256 callers, a task each");
+    rows.push(sqlite::callers(folder, plan, 256, "put_256", "256 callers put a task each").await?);
+    tell("put, claim and done in memory");
+    rows.push(memory::all(plan).await?);
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ratio_is_the_median_of_the_rounds() {
+        let rounds = Rounds { pairs: vec![(10.0, 10.0), (90.0, 10.0), (20.0, 10.0)] };
+        let row = Row::against("x", "x", rounds);
+        assert_eq!((row.rate, row.bare, row.ratio), (20.0, Some(10.0), Some(2.0)));
+    }
+}

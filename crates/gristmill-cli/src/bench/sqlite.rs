@@ -1,0 +1,134 @@
+//! The SQLite store beside bare statements on the same build of SQLite.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use gristmill::Mill;
+use gristmill::core::Token;
+use gristmill::sqlite::bare::Bare;
+
+use super::load::{BenchError, Grain, drain};
+use super::{Plan, Rounds, Row, rate};
+
+/// Tasks in one statement's transaction, one claim and one settlement.
+const BATCH: usize = 1_000;
+
+/// A file for one round, away afterwards.
+struct Round(PathBuf);
+
+impl Round {
+    fn new(folder: &Path, name: &str, number: usize) -> Self {
+        Round(folder.join(format!("bench-{}-{name}-{number}.db", std::process::id())))
+    }
+
+    async fn mill(&self) -> Result<Mill, BenchError> {
+        let mill = Mill::open(&format!("sqlite://{}", self.0.display())).await?;
+        mill.declare::<Grain>().await?;
+        Ok(mill)
+    }
+}
+
+impl Drop for Round {
+    fn drop(&mut self) {
+        for end in ["", "-wal", "-shm"] {
+            let mut path = self.0.clone().into_os_string();
+            path.push(end);
+            // A file that is not there is what is wanted.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+pub(super) async fn bulk_put(folder: &Path, plan: Plan) -> Result<Row, BenchError> {
+    let mut rounds = Rounds::default();
+    for number in 0..plan.rounds {
+        let file = Round::new(folder, "ours", number);
+        let mill = file.mill().await?;
+        let start = Instant::now();
+        mill.put_all((0..plan.tasks).map(Grain::new)).flush(BATCH).run().await?;
+        let ours = rate(plan.tasks, start.elapsed());
+        mill.close().await?;
+
+        let file = Round::new(folder, "bare", number);
+        let mut bare = Bare::create(&file.0)?;
+        let start = Instant::now();
+        bare.insert(plan.tasks, BATCH, &[b'x'; 100])?;
+        rounds.pairs.push((ours, rate(plan.tasks, start.elapsed())));
+    }
+    Ok(Row::against("bulk_put", "bulk put, flushes of 1,000 / bare insert in 1,000s", rounds))
+}
+
+pub(super) async fn claim_settle(folder: &Path, plan: Plan) -> Result<Row, BenchError> {
+    let mut rounds = Rounds::default();
+    for number in 0..plan.rounds {
+        let file = Round::new(folder, "ours", number);
+        let mill = file.mill().await?;
+        mill.put_all((0..plan.tasks).map(Grain::new)).run().await?;
+        let start = Instant::now();
+        let drained = drain(&mill, BATCH).await?;
+        let ours = rate(drained, start.elapsed());
+        mill.close().await?;
+
+        let file = Round::new(folder, "bare", number);
+        let mut bare = Bare::create(&file.0)?;
+        bare.insert(plan.tasks, BATCH, &[b'x'; 100])?;
+        let start = Instant::now();
+        let mut deleted = 0;
+        loop {
+            let token = Token::random()?.to_bytes();
+            match bare.lease_then_delete(BATCH, &token)? {
+                0 => break,
+                n => deleted += n,
+            }
+        }
+        rounds.pairs.push((ours, rate(deleted, start.elapsed())));
+    }
+    let what = "claim and settle in 1,000s / bare lease UPDATE, then DELETE";
+    Ok(Row::against("claim_settle", what, rounds))
+}
+
+/// Many callers that put one task at a time, against one commit a put.
+pub(super) async fn callers(
+    folder: &Path,
+    plan: Plan,
+    callers: usize,
+    name: &'static str,
+    what: &'static str,
+) -> Result<Row, BenchError> {
+    let tasks = plan.tasks / 5;
+    let alone = (plan.tasks / 100).max(1);
+    let mut rounds = Rounds::default();
+    for number in 0..plan.rounds {
+        let file = Round::new(folder, "ours", number);
+        let mill = file.mill().await?;
+        let next = Arc::new(AtomicUsize::new(0));
+        let start = Instant::now();
+        let mut running = Vec::new();
+        for _ in 0..callers {
+            let (mill, next) = (mill.clone(), next.clone());
+            running.push(tokio::spawn(async move {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= tasks {
+                        return Ok::<(), gristmill::Error>(());
+                    }
+                    mill.put(Grain::new(number)).await?;
+                }
+            }));
+        }
+        for caller in running {
+            caller.await.map_err(|e| BenchError::Caller(e.to_string()))??;
+        }
+        let ours = rate(tasks, start.elapsed());
+        mill.close().await?;
+
+        let file = Round::new(folder, "bare", number);
+        let mut bare = Bare::create(&file.0)?;
+        let start = Instant::now();
+        bare.insert(alone, 1, &[b'x'; 100])?;
+        rounds.pairs.push((ours, rate(alone, start.elapsed())));
+    }
+    Ok(Row::against(name, what, rounds))
+}

@@ -1,0 +1,34 @@
+//! `backup`: a copy of the store while it is in use.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::Session;
+use crate::failure::{Exit, Failure};
+use crate::store::Missing;
+
+/// Copy the store there.
+#[derive(Debug)]
+pub(crate) struct Backup {
+    pub(crate) file: PathBuf,
+}
+
+impl Backup {
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let mill = session.open(Missing::Fail).await?;
+        let shown = self.file.display();
+        let sqlite = mill.sqlite().ok_or_else(|| {
+            Failure::new(Exit::Wrong, "not_supported", "a backup needs a SQLite store")
+        })?;
+        sqlite.backup(&self.file).await?;
+        let bytes = std::fs::metadata(&self.file)
+            .map_err(|error| Failure::io(&shown.to_string(), &error))?
+            .len();
+        mill.close().await?;
+        session.output.either(
+            &json!({ "backup": self.file.to_string_lossy(), "bytes": bytes }),
+            format_args!("copied {} to {shown} ({bytes} bytes)", session.url()),
+        )
+    }
+}

@@ -1,0 +1,84 @@
+//! `bench`: the rates of the core beside the bare limits.
+
+use std::path::PathBuf;
+
+use comfy_table::Cell;
+use serde::Serialize;
+
+use super::Session;
+use crate::args::BenchArgs;
+use crate::bench::{self, Plan, Row};
+use crate::failure::{Exit, Failure};
+use crate::output::table;
+use crate::progress;
+
+/// Measure with this plan, in this folder.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    plan: Plan,
+    folder: PathBuf,
+}
+
+/// A measured rate under its stable names.
+#[derive(Serialize)]
+struct RowJson {
+    name: &'static str,
+    rate: f64,
+    bare: Option<f64>,
+    ratio: Option<f64>,
+    durable: bool,
+}
+
+impl Bench {
+    pub(crate) fn meant(args: BenchArgs) -> Self {
+        let plan = Plan { tasks: args.tasks as usize, rounds: args.rounds as usize };
+        Bench { plan, folder: args.folder }
+    }
+
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        if !self.folder.is_dir() {
+            let folder = self.folder.display();
+            return Err(Failure::usage(format!("--folder {folder} is no folder: make it first")));
+        }
+        let bar = progress::steps("measuring");
+        let rows = bench::run(&self.folder, self.plan, |what| {
+            bar.set_message(what.to_owned());
+            bar.inc(1);
+        })
+        .await;
+        bar.finish_and_clear();
+        let rows = rows.map_err(|error| Failure::new(Exit::Wrong, "bench", error.to_string()))?;
+        if session.output.json {
+            session.output.value(&rows.iter().map(json).collect::<Vec<_>>())
+        } else {
+            session.output.line(text(&rows))
+        }
+    }
+}
+
+fn json(row: &Row) -> RowJson {
+    let rounded = |value: f64, places: f64| (value * places).round() / places;
+    RowJson {
+        name: row.name,
+        rate: rounded(row.rate, 1.0),
+        bare: row.bare.map(|bare| rounded(bare, 1.0)),
+        ratio: row.ratio.map(|ratio| rounded(ratio, 1000.0)),
+        durable: row.durable,
+    }
+}
+
+fn text(rows: &[Row]) -> String {
+    let mut table = table::new(&["name", ">tasks/s", ">bare/s", ">ratio", "durable", "what"]);
+    let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    for row in rows {
+        table.add_row(vec![
+            Cell::new(row.name),
+            Cell::new(format!("{:.0}", row.rate)),
+            Cell::new(or_none(row.bare.map(|bare| format!("{bare:.0}")))),
+            Cell::new(or_none(row.ratio.map(|ratio| format!("{ratio:.2}")))),
+            Cell::new(if row.durable { "yes" } else { "no" }),
+            Cell::new(row.what),
+        ]);
+    }
+    table::text(&table)
+}

@@ -1,0 +1,44 @@
+//! `check`: is the store sound, and do its parts agree?
+
+use serde_json::json;
+
+use super::Session;
+use crate::failure::{Exit, Failure};
+use crate::output::count;
+use crate::store::Missing;
+
+/// Look the whole store over.
+#[derive(Debug)]
+pub(crate) struct Check;
+
+impl Check {
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let mill = session.open(Missing::Fail).await?;
+        let sqlite = mill.sqlite().ok_or_else(|| {
+            Failure::new(Exit::Wrong, "not_supported", "a check needs a SQLite store")
+        })?;
+        let findings: Vec<String> = sqlite.check().await?.iter().map(ToString::to_string).collect();
+        mill.close().await?;
+        let sound = findings.is_empty();
+        if session.output.json {
+            session.output.value(&json!({ "sound": sound, "findings": findings }))?;
+        } else if sound {
+            session.output.line(format_args!("{} is sound", session.url()))?;
+        } else {
+            for finding in &findings {
+                session.output.line(finding)?;
+            }
+        }
+        if sound {
+            return Ok(());
+        }
+        let found = count(findings.len() as u64, "finding");
+        Err(Failure::new(
+            Exit::Unusable,
+            "damaged",
+            format!(
+                "the store is not sound ({found}): make a copy of the file, then restore a backup"
+            ),
+        ))
+    }
+}

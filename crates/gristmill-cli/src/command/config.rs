@@ -1,0 +1,32 @@
+//! `config check`: every mistake in the configuration, and nothing else.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::Session;
+use crate::config;
+use crate::failure::Failure;
+use crate::output::count;
+
+/// Check this file.
+#[derive(Debug)]
+pub(crate) struct ConfigCheck {
+    pub(crate) file: PathBuf,
+}
+
+impl ConfigCheck {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        let config = config::read(&self.file)?;
+        let shown = self.file.display().to_string();
+        let (queues, seed) = (config.queues.len() as u64, config.seed.len() as u64);
+        session.output.either(
+            &json!({ "config": shown, "queues": queues, "seed": seed }),
+            format_args!(
+                "{shown} is fine: {}, {} to seed",
+                count(queues, "queue"),
+                count(seed, "task")
+            ),
+        )
+    }
+}

@@ -1,0 +1,139 @@
+//! `list`: tasks by queue, state and key, a page at a time.
+
+use comfy_table::Cell;
+use gristmill::core::{ListRequest, Order, State, TaskFilter};
+use gristmill::{Mill, QueueName, Task, Timestamp};
+
+use super::{Session, text};
+use crate::args::ListArgs;
+use crate::failure::Failure;
+use crate::output::task::{TaskJson, payload_text, standing};
+use crate::output::{count, cut, table, time};
+use crate::store::Missing;
+
+/// Show the tasks that match.
+#[derive(Debug)]
+pub(crate) struct List {
+    filter: TaskFilter,
+    /// One of the three ways of being pending, which stores do not tell apart
+    /// in a filter.
+    standing: Option<&'static str>,
+    limit: usize,
+    pub(crate) order: Order,
+}
+
+/// Reads a state, or one of the words that `stats` has for pending.
+fn state(word: &str) -> Result<(State, Option<&'static str>), Failure> {
+    if let Some(standing) = ["ready", "delayed", "blocked"].into_iter().find(|s| *s == word) {
+        return Ok((State::Pending, Some(standing)));
+    }
+    word.parse().map(|state| (state, None)).map_err(|_| {
+        Failure::usage(format!(
+            "'{word}' is not a state: use pending, ready, delayed, blocked, processing, failed or \
+             done"
+        ))
+    })
+}
+
+impl List {
+    pub(crate) fn meant(args: ListArgs) -> Result<Self, Failure> {
+        if args.limit == 0 {
+            return Err(Failure::usage("--limit 0 shows nothing: give a number from 1"));
+        }
+        let (state, standing) = match args.state.as_deref().map(state).transpose()? {
+            Some((state, standing)) => (Some(state), standing),
+            None => (None, None),
+        };
+        let filter = TaskFilter {
+            queue: args.queue.as_deref().map(QueueName::new).transpose()?,
+            state,
+            key: args.key.map(|key| text("--key", key)).transpose()?,
+            ..TaskFilter::default()
+        };
+        Ok(List { filter, standing, limit: args.limit, order: Order::Oldest })
+    }
+
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let mill = session.open(Missing::Fail).await?;
+        if let Some(queue) = &self.filter.queue {
+            // An empty list would hide a misspelt name.
+            mill.inspect().queue(queue.as_str()).await?;
+        }
+        let now = time::now();
+        let (tasks, more) = self.find(&mill, now).await?;
+        mill.close().await?;
+        if session.output.json {
+            let all: Vec<TaskJson<'_>> = tasks.iter().map(TaskJson::of).collect();
+            return session.output.value(&all);
+        }
+        if tasks.is_empty() {
+            return session.output.line(if self.filter.state == Some(State::Failed) {
+                "nothing failed"
+            } else {
+                "no tasks"
+            });
+        }
+        session.output.line(rows(&tasks, now, self.filter.state == Some(State::Failed)))?;
+        if more {
+            let shown = count(tasks.len() as u64, "task");
+            session.output.line(format_args!("({shown} shown, there are more: see --limit)"))?;
+        }
+        Ok(())
+    }
+
+    /// The tasks, and whether there are more behind them.
+    async fn find(&self, mill: &Mill, now: Timestamp) -> Result<(Vec<Task>, bool), Failure> {
+        let page = mill.store().limits().page;
+        let mut tasks: Vec<Task> = Vec::new();
+        let mut after = None;
+        loop {
+            let wanted = self.limit.saturating_sub(tasks.len()).saturating_add(1);
+            let request = ListRequest {
+                filter: self.filter.clone(),
+                order: self.order,
+                after,
+                limit: if self.standing.is_some() { page } else { wanted.min(page) },
+            };
+            let found = mill.inspect().list(request).await?;
+            let meant = found
+                .tasks
+                .into_iter()
+                .filter(|task| self.standing.is_none_or(|word| standing(task, now) == word));
+            tasks.extend(meant.take(wanted));
+            after = found.next;
+            if tasks.len() > self.limit {
+                tasks.truncate(self.limit);
+                return Ok((tasks, true));
+            }
+            if after.is_none() {
+                return Ok((tasks, false));
+            }
+        }
+    }
+}
+
+fn rows(tasks: &[Task], now: Timestamp, failed: bool) -> String {
+    let last = if failed { "error" } else { "payload" };
+    let when = if failed { "failed" } else { "runs" };
+    let mut table =
+        table::new(&[">id", "queue", "state", "key", ">priority", ">attempts", when, last]);
+    for task in tasks {
+        let instant = if failed { task.failed_at.unwrap_or(task.run_at) } else { task.run_at };
+        let text = if failed {
+            task.error.clone().unwrap_or_default()
+        } else {
+            payload_text(&task.payload)
+        };
+        table.add_row(vec![
+            Cell::new(task.id),
+            Cell::new(&task.queue),
+            Cell::new(standing(task, now)),
+            Cell::new(cut(task.key.as_deref().unwrap_or("-"), 24)),
+            Cell::new(task.priority),
+            Cell::new(task.attempts),
+            Cell::new(time::relative(instant, now)),
+            Cell::new(cut(&text, 60)),
+        ]);
+    }
+    table::text(&table)
+}

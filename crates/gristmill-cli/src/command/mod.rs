@@ -1,0 +1,182 @@
+//! What was meant: one plain struct a verb, with everything parsed and
+//! checked, and what it does.
+
+mod backup;
+mod bench;
+mod check;
+mod completions;
+mod config;
+mod failed;
+mod list;
+mod ndjson;
+mod operate;
+mod pause;
+mod put;
+mod put_many;
+mod queue;
+mod show;
+mod stats;
+mod up;
+mod work;
+
+use gristmill::Mill;
+
+use crate::args;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::store::{self, Missing};
+
+/// What every command knows besides its own words.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The store that was asked for, by flag or environment.
+    pub(crate) store: Option<String>,
+    /// Where answers go.
+    pub(crate) output: Output,
+}
+
+impl Session {
+    /// The store's URL, for a command without a configuration of its own.
+    pub(crate) fn url(&self) -> &str {
+        self.store.as_deref().unwrap_or(store::DEFAULT)
+    }
+
+    /// Opens the store.
+    pub(crate) async fn open(&self, missing: Missing) -> Result<Mill, Failure> {
+        store::open(self.url(), missing).await
+    }
+}
+
+/// A command that is ready to run.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Backup(backup::Backup),
+    Bench(bench::Bench),
+    Check(check::Check),
+    Completions(completions::Completions),
+    ConfigCheck(config::ConfigCheck),
+    List(list::List),
+    Operate(operate::Operate),
+    Pause(pause::Pause),
+    Put(put::Put),
+    PutMany(put_many::PutMany),
+    QueueAdd(queue::Add),
+    QueueChange(queue::Change),
+    QueueList(queue::List),
+    Show(show::Show),
+    Stats(stats::Stats),
+    Up(up::Up),
+    Work(work::Work),
+}
+
+impl Command {
+    /// Works out what was meant. Nothing is opened or read for it.
+    ///
+    /// # Errors
+    /// One sentence about the first word that has no meaning.
+    pub(crate) fn meant(typed: args::Command) -> Result<Self, Failure> {
+        use args::Command as Typed;
+        use gristmill::core::Action;
+        Ok(match typed {
+            Typed::Up(args) => Command::Up(up::Up::meant(args)),
+            Typed::Queue(args::QueueCommand::Add(args)) => {
+                Command::QueueAdd(queue::Add::meant(args)?)
+            }
+            Typed::Queue(args::QueueCommand::Set(args)) => {
+                Command::QueueChange(queue::Change::set(args)?)
+            }
+            Typed::Queue(args::QueueCommand::Reset(args)) => {
+                Command::QueueChange(queue::Change::reset(args)?)
+            }
+            Typed::Queue(args::QueueCommand::List) => Command::QueueList(queue::List),
+            Typed::Put(args) => match put_many::PutMany::meant(&args)? {
+                Some(many) => Command::PutMany(many),
+                None => Command::Put(put::Put::meant(args)?),
+            },
+            Typed::Work(args) => Command::Work(work::Work::meant(args)?),
+            Typed::Stats(args) => Command::Stats(stats::Stats::meant(args)?),
+            Typed::List(args) => Command::List(list::List::meant(args)?),
+            Typed::Failed(args) => Command::List(failed::meant(args)?),
+            Typed::Show(args) => Command::Show(show::Show::meant(&args)?),
+            Typed::Retry(args) => Command::Operate(operate::Operate::meant(Action::Retry, args)?),
+            Typed::Resolve(args) => {
+                Command::Operate(operate::Operate::meant(Action::Resolve, args)?)
+            }
+            Typed::Discard(args) => {
+                Command::Operate(operate::Operate::meant(Action::Discard, args)?)
+            }
+            Typed::Cancel(args) => Command::Operate(operate::Operate::meant(Action::Cancel, args)?),
+            Typed::Pause(args) => Command::Pause(pause::Pause::meant(args, true)?),
+            Typed::Resume(args) => Command::Pause(pause::Pause::meant(args, false)?),
+            Typed::Backup(args) => Command::Backup(backup::Backup { file: args.file }),
+            Typed::Bench(args) => Command::Bench(bench::Bench::meant(args)),
+            Typed::Check => Command::Check(check::Check),
+            Typed::Config(args::ConfigCommand::Check(args)) => {
+                Command::ConfigCheck(config::ConfigCheck { file: args.config })
+            }
+            Typed::Completions(args) => {
+                Command::Completions(completions::Completions { shell: args.shell })
+            }
+        })
+    }
+
+    /// Whether the command stays and works, rather than asks and ends.
+    pub(crate) const fn stays(&self) -> bool {
+        matches!(self, Command::Bench(_) | Command::Up(_) | Command::Work(_))
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// Why it could not be done.
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        match self {
+            Command::Backup(backup) => backup.run(session).await,
+            Command::Bench(bench) => bench.run(session).await,
+            Command::Check(check) => check.run(session).await,
+            Command::Completions(completions) => completions.run(session),
+            Command::ConfigCheck(check) => check.run(session),
+            Command::List(list) => list.run(session).await,
+            Command::Operate(operate) => operate.run(session).await,
+            Command::Pause(pause) => pause.run(session).await,
+            Command::Put(put) => put.run(session).await,
+            Command::PutMany(many) => many.run(session).await,
+            Command::QueueAdd(add) => add.run(session).await,
+            Command::QueueChange(change) => change.run(session).await,
+            Command::QueueList(list) => list.run(session).await,
+            Command::Show(show) => show.run(session).await,
+            Command::Stats(stats) => stats.run(session).await,
+            Command::Up(up) => up.run(session).await,
+            Command::Work(work) => work.run(session).await,
+        }
+    }
+}
+
+/// Who acts: what was said, or the user of the shell.
+fn who(said: Option<String>) -> Result<String, Failure> {
+    let who = said
+        .or_else(|| std::env::var("USER").ok().filter(|user| !user.is_empty()))
+        .or_else(|| std::env::var("LOGNAME").ok().filter(|user| !user.is_empty()))
+        .unwrap_or_else(|| "unknown".to_owned());
+    text("--by", who)
+}
+
+/// A text that stores keep: not empty, not endless, no NUL.
+fn text(what: &str, text: String) -> Result<String, Failure> {
+    text_up_to(512, what, text)
+}
+
+/// As [`text`], up to this many bytes.
+fn text_up_to(limit: usize, what: &str, text: String) -> Result<String, Failure> {
+    let bytes = text.len();
+    let why = if text.is_empty() {
+        "is empty: leave it out or give it a value".to_owned()
+    } else if bytes > limit {
+        format!("has {bytes} bytes and {limit} are allowed: shorten it")
+    } else if text.contains('\0') {
+        "holds a NUL: take it out".to_owned()
+    } else {
+        return Ok(text);
+    };
+    Err(Failure::usage(format!("{what} {why}")))
+}

@@ -1,0 +1,190 @@
+//! Tasks from a file of lines, read on a thread of its own, a flush at a time:
+//! memory holds a few flushes whatever the file's length.
+
+use std::io::{BufRead, Read};
+
+use gristmill::Payload;
+use gristmill::core::{Headers, NewTask, Start};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use crate::duration;
+use crate::failure::Failure;
+
+/// Tasks a flush holds; more gain nothing.
+const FLUSH_TASKS: usize = 1_000;
+/// Bytes after which a flush ends early.
+const FLUSH_BYTES: u64 = 16 << 20;
+/// Longest line: a payload of the usual limit, escaped several times over.
+const LINE_BYTES: u64 = 8 << 20;
+
+/// Tasks that are put in one step.
+#[derive(Debug, Default)]
+pub(crate) struct Flush {
+    pub(crate) tasks: Vec<NewTask>,
+    /// Bytes read for it.
+    pub(crate) bytes: u64,
+    /// The number of its last line.
+    pub(crate) last_line: u64,
+}
+
+/// One line with everything that can be said about a task.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    payload: &'a RawValue,
+    key: Option<String>,
+    delay: Option<String>,
+    at: Option<String>,
+    priority: Option<i16>,
+    group: Option<String>,
+    source: Option<String>,
+    id: Option<String>,
+    #[serde(default)]
+    headers: Headers,
+}
+
+/// Reads tasks from lines; `defaults` is what the flags say about each.
+pub(crate) fn read(
+    source: impl BufRead + Send + 'static,
+    defaults: NewTask,
+    envelope: bool,
+) -> Result<mpsc::Receiver<Result<Flush, Failure>>, Failure> {
+    // Two flushes ahead: the next is parsed while one is being committed.
+    let (send, receive) = mpsc::channel(2);
+    let mut reader = Reader { source, defaults, envelope, line: 0 };
+    std::thread::Builder::new()
+        .name("gristmill-lines".to_owned())
+        .spawn(move || {
+            loop {
+                let flush = reader.flush();
+                let last = flush.as_ref().map_or(true, |flush| flush.tasks.is_empty());
+                // A closed channel: the put failed and nobody wants the rest.
+                if send.blocking_send(flush).is_err() || last {
+                    return;
+                }
+            }
+        })
+        .map_err(|error| Failure::io("a thread could not be started", &error))?;
+    Ok(receive)
+}
+
+struct Reader<R> {
+    source: R,
+    defaults: NewTask,
+    envelope: bool,
+    line: u64,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// The next tasks; none at the end of the input.
+    fn flush(&mut self) -> Result<Flush, Failure> {
+        let mut flush = Flush::default();
+        let mut line = Vec::new();
+        while flush.tasks.len() < FLUSH_TASKS && flush.bytes < FLUSH_BYTES {
+            line.clear();
+            let read = (&mut self.source)
+                .take(LINE_BYTES + 1)
+                .read_until(b'\n', &mut line)
+                .map_err(|error| Failure::usage(format!("the input cannot be read: {error}")))?;
+            if read == 0 {
+                break;
+            }
+            self.line += 1;
+            flush.bytes += read as u64;
+            flush.last_line = self.line;
+            if line.len() as u64 > LINE_BYTES {
+                return Err(self.wrong(&format!("it is longer than {LINE_BYTES} bytes")));
+            }
+            let text = line.trim_ascii();
+            if !text.is_empty() {
+                flush.tasks.push(self.task(text)?);
+            }
+        }
+        Ok(flush)
+    }
+
+    fn task(&self, line: &[u8]) -> Result<NewTask, Failure> {
+        let not_json = |error: serde_json::Error| {
+            let said = error.to_string();
+            let said = said.split(" at line 1").next().unwrap_or(&said);
+            self.wrong(&format!("{said} at column {}", error.column()))
+        };
+        if !self.envelope {
+            serde_json::from_slice::<IgnoredAny>(line).map_err(not_json)?;
+            let payload = Payload::json(line.to_vec());
+            return Ok(NewTask { payload, ..self.defaults.clone() });
+        }
+        let said: Envelope<'_> = serde_json::from_slice(line).map_err(not_json)?;
+        let defaults = self.defaults.clone();
+        let start = match (said.delay, said.at) {
+            (Some(_), Some(_)) => return Err(self.wrong("it has both delay and at: choose one")),
+            (Some(delay), None) => {
+                Start::After(duration::parse(&delay).map_err(|why| self.wrong(&why))?)
+            }
+            (None, Some(at)) => Start::At(at.parse().map_err(|why| self.wrong(&format!("{why}")))?),
+            (None, None) => defaults.start,
+        };
+        Ok(NewTask {
+            payload: Payload::json(said.payload.get().as_bytes().to_vec()),
+            key: said.key,
+            group: said.group.or(defaults.group),
+            source: said.source.or(defaults.source),
+            priority: said.priority.unwrap_or(defaults.priority),
+            start,
+            id: said.id,
+            headers: said.headers,
+        })
+    }
+
+    fn wrong(&self, why: &str) -> Failure {
+        Failure::usage(format!("line {} is not a task: {why}", self.line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn tasks(text: &'static str, envelope: bool) -> Result<Vec<NewTask>, Failure> {
+        let mut reader =
+            Reader { source: text.as_bytes(), defaults: NewTask::default(), envelope, line: 0 };
+        reader.flush().map(|flush| flush.tasks)
+    }
+
+    #[test]
+    fn a_line_is_a_payload_as_it_stands() {
+        let read = tasks("{\"a\": 1.50}\n\n  [2]\r\n3", false).expect("tasks");
+        let payloads: Vec<&[u8]> = read.iter().map(|task| &task.payload.bytes[..]).collect();
+        assert_eq!(payloads, [&b"{\"a\": 1.50}"[..], b"[2]", b"3"]);
+    }
+
+    #[test]
+    fn an_envelope_says_more() {
+        let line = r#"{"payload":{"x":1},"key":"k","delay":"5s","priority":-3,"id":"i"}"#;
+        let read = tasks(line, true).expect("tasks");
+        let task = read.first().expect("one");
+        assert_eq!(&task.payload.bytes[..], br#"{"x":1}"#);
+        assert_eq!(task.start, Start::After(Duration::from_secs(5)));
+        assert_eq!((task.priority, task.key.as_deref()), (-3, Some("k")));
+    }
+
+    #[test]
+    fn a_broken_line_is_named() {
+        for (text, envelope, part) in [
+            ("1\n{\"a\":\n", false, "line 2 "),
+            ("{}\n", true, "missing field `payload`"),
+            ("{\"payload\":1,\"when\":2}\n", true, "unknown field `when`"),
+            ("{\"payload\":1,\"delay\":\"5\"}\n", true, "unit is missing"),
+            ("{\"payload\":1,\"delay\":\"5s\",\"at\":\"x\"}\n", true, "both delay and at"),
+            ("{\"payload\":1,\"at\":\"x\"}\n", true, "not a time"),
+        ] {
+            let error = tasks(text, envelope).expect_err(text);
+            assert!(error.message.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! `retry`, `resolve`, `discard` and `cancel`: what operators do to tasks, in
+//! bounded steps so that a million of them block nobody.
+
+use std::collections::BTreeMap;
+
+use gristmill::core::{Action, Operation, OperationAnswer, Selection, TaskFilter};
+use gristmill::{Mill, QueueName, TaskId};
+use serde_json::{Value, json};
+
+use super::{Session, text, text_up_to, who};
+use crate::args::OperateArgs;
+use crate::failure::{Exit, Failure};
+use crate::output::count;
+use crate::progress;
+use crate::store::Missing;
+
+/// Most tasks that are named one by one in the answer.
+const NAMED: usize = 100;
+
+/// Do this to those tasks.
+#[derive(Debug)]
+pub(crate) struct Operate {
+    action: Action,
+    which: Which,
+    note: Option<String>,
+    by: String,
+}
+
+#[derive(Debug)]
+enum Which {
+    Ids(Vec<TaskId>),
+    Matching(TaskFilter),
+}
+
+impl Operate {
+    pub(crate) fn meant(action: Action, args: OperateArgs) -> Result<Self, Failure> {
+        let which = if !args.ids.is_empty() {
+            let ids = args.ids.iter().map(|id| id.parse::<TaskId>()).collect::<Result<_, _>>();
+            Which::Ids(ids.map_err(Failure::usage)?)
+        } else if args.all || args.queue.is_some() || args.key.is_some() {
+            Which::Matching(TaskFilter {
+                queue: args.queue.as_deref().map(QueueName::new).transpose()?,
+                key: args.key.map(|key| text("--key", key)).transpose()?,
+                ..TaskFilter::default()
+            })
+        } else {
+            return Err(Failure::usage(format!(
+                "which tasks? name ids, --queue, --key or, for everything, --all: 'gristmill \
+                 {} --help' has examples",
+                action.as_str()
+            )));
+        };
+        let note = args.note.map(|note| text_up_to(4096, "--note", note)).transpose()?;
+        Ok(Operate { action, which, note, by: who(args.by)? })
+    }
+
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let mill = session.open(Missing::Fail).await?;
+        let mut result = Tally::default();
+        match &self.which {
+            Which::Ids(ids) => {
+                for ids in ids.chunks(mill.store().limits().page) {
+                    let selection = Selection::Ids(ids.to_vec());
+                    self.step(&mill, selection, &mut result).await?;
+                }
+            }
+            Which::Matching(filter) => self.matching(&mill, filter, &mut result).await?,
+        }
+        mill.close().await?;
+        session.output.either(&self.json(&result), self.sentence(&result))?;
+        let by_id = matches!(self.which, Which::Ids(_));
+        if by_id && !result.not_moved.is_empty() {
+            let left: u64 = result.left();
+            let (id, why) = result
+                .not_moved
+                .first()
+                .map_or((TaskId(0), String::new()), |(id, a)| (*id, reason(*a)));
+            return Err(Failure::new(
+                Exit::Refused,
+                "not_moved",
+                format!(
+                    "{} not {}: task {id} {why}; 'gristmill show {id}' tells more",
+                    count(left, "task"),
+                    done_word(self.action)
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    async fn matching(
+        &self,
+        mill: &Mill,
+        filter: &TaskFilter,
+        result: &mut Tally,
+    ) -> Result<(), Failure> {
+        if let Some(queue) = &filter.queue {
+            mill.inspect().queue(queue.as_str()).await?;
+        }
+        let bar = progress::steps(self.action.as_str());
+        let mut after = None;
+        loop {
+            let selection = Selection::Matching { filter: filter.clone(), after };
+            after = self.step(mill, selection, result).await?;
+            bar.set_position(result.moved + result.left());
+            if after.is_none() {
+                bar.finish_and_clear();
+                return Ok(());
+            }
+        }
+    }
+
+    async fn step(
+        &self,
+        mill: &Mill,
+        selection: Selection,
+        result: &mut Tally,
+    ) -> Result<Option<TaskId>, Failure> {
+        let report = mill
+            .store()
+            .operate(Operation {
+                action: self.action,
+                selection,
+                limit: mill.store().limits().page,
+                by: self.by.clone(),
+                note: self.note.clone(),
+            })
+            .await?;
+        for (id, answer) in report.answers {
+            result.take(id, answer);
+        }
+        Ok(report.next)
+    }
+
+    fn json(&self, result: &Tally) -> Value {
+        let not_moved: Vec<Value> = result
+            .not_moved
+            .iter()
+            .map(|(id, answer)| {
+                let (duplicate_of, state) = match answer {
+                    OperationAnswer::DuplicateOf(other) => (Some(other.0), None),
+                    OperationAnswer::WrongState(state) => (None, Some(state.as_str())),
+                    _ => (None, None),
+                };
+                json!({
+                    "id": id.0, "reason": word(*answer), "duplicate_of": duplicate_of, "state": state,
+                })
+            })
+            .collect();
+        json!({
+            "action": self.action.as_str(),
+            "moved": result.moved,
+            "counts": result.counts,
+            "not_moved": not_moved,
+        })
+    }
+
+    fn sentence(&self, result: &Tally) -> String {
+        let mut sentence = format!("{} {}", count(result.moved, "task"), done_word(self.action));
+        for (word, number) in &result.counts {
+            match *word {
+                "moved" => {}
+                "cancel_requested" => {
+                    sentence += &format!(" ({number} of them running: asked to stop)");
+                }
+                "duplicate" => {
+                    sentence +=
+                        &format!("; {number} stay failed behind a waiting task of their key");
+                }
+                "wrong_state" => sentence += &format!("; {number} in another state"),
+                _ => sentence += &format!("; {number} not there"),
+            }
+        }
+        sentence
+    }
+}
+
+/// What all steps did together.
+#[derive(Debug, Default)]
+struct Tally {
+    moved: u64,
+    counts: BTreeMap<&'static str, u64>,
+    not_moved: Vec<(TaskId, OperationAnswer)>,
+}
+
+impl Tally {
+    fn take(&mut self, id: TaskId, answer: OperationAnswer) {
+        *self.counts.entry(word(answer)).or_default() += 1;
+        match answer {
+            OperationAnswer::Moved | OperationAnswer::CancelRequested => self.moved += 1,
+            _ if self.not_moved.len() < NAMED => self.not_moved.push((id, answer)),
+            _ => {}
+        }
+    }
+
+    /// Tasks that stayed as they were.
+    fn left(&self) -> u64 {
+        self.counts.values().sum::<u64>() - self.moved
+    }
+}
+
+const fn word(answer: OperationAnswer) -> &'static str {
+    match answer {
+        OperationAnswer::Moved => "moved",
+        OperationAnswer::CancelRequested => "cancel_requested",
+        OperationAnswer::DuplicateOf(_) => "duplicate",
+        OperationAnswer::WrongState(_) => "wrong_state",
+        OperationAnswer::Gone => "gone",
+    }
+}
+
+fn reason(answer: OperationAnswer) -> String {
+    match answer {
+        OperationAnswer::DuplicateOf(other) => format!("waits behind task {other} of its key"),
+        OperationAnswer::WrongState(state) => format!("is {state}"),
+        _ => "is not there".to_owned(),
+    }
+}
+
+const fn done_word(action: Action) -> &'static str {
+    match action {
+        Action::Retry => "retried",
+        Action::Resolve => "resolved",
+        Action::Discard => "discarded",
+        Action::Cancel => "cancelled",
+    }
+}

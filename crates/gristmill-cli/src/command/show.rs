@@ -1,0 +1,102 @@
+//! `show`: one task with all its attempts.
+
+use std::fmt::Write as _;
+
+use gristmill::{Task, TaskId, Timestamp};
+
+use super::Session;
+use crate::args::ShowArgs;
+use crate::duration;
+use crate::failure::{Exit, Failure};
+use crate::output::task::{TaskJson, payload_text, standing};
+use crate::output::{cut, time};
+use crate::store::Missing;
+
+/// Show this task.
+#[derive(Debug)]
+pub(crate) struct Show {
+    id: TaskId,
+}
+
+impl Show {
+    pub(crate) fn meant(args: &ShowArgs) -> Result<Self, Failure> {
+        Ok(Show { id: args.id.parse().map_err(Failure::usage)? })
+    }
+
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let mill = session.open(Missing::Fail).await?;
+        let task = mill.inspect().task(self.id).await?;
+        mill.close().await?;
+        match task {
+            Some(task) if session.output.json => session.output.value(&TaskJson::of(&task)),
+            Some(task) => session.output.line(text(&task, time::now())),
+            None => Err(Failure::new(
+                Exit::Refused,
+                "no_such_task",
+                format!(
+                    "there is no task {}: it is done, or was never put; 'gristmill list' shows \
+                     what stands",
+                    self.id
+                ),
+            )),
+        }
+    }
+}
+
+fn text(task: &Task, now: Timestamp) -> String {
+    let mut lines = vec![
+        ("task", task.id.to_string()),
+        ("queue", task.queue.to_string()),
+        ("state", standing(task, now).to_owned()),
+    ];
+    let instant = |at: Timestamp| format!("{} ({at})", time::relative(at, now));
+    let optional = [("key", &task.key), ("group", &task.group), ("source", &task.source)];
+    lines.extend(optional.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
+    lines.push(("priority", task.priority.to_string()));
+    lines.push(("attempts", format!("{} ({} claims)", task.attempts, task.claims)));
+    lines.push(("put", instant(task.created_at)));
+    lines.push(("runs", instant(task.run_at)));
+    if let Some(lease) = &task.lease {
+        let slot = lease.slot.map_or_else(String::new, |slot| format!(", slot {slot}"));
+        let until = time::relative(lease.until, now);
+        lines.push(("lease", format!("worker {}, ends {until}{slot}", lease.worker)));
+    }
+    if task.cancel_requested {
+        lines.push(("cancel", "asked for; its worker hears at the next heartbeat".to_owned()));
+    }
+    lines.extend(task.failed_at.map(|at| ("failed", instant(at))));
+    if let Some(note) = &task.note {
+        lines.push(("note", format!("{} (by {})", note.text, note.by)));
+    }
+    if let Some(by) = &task.resolved_by {
+        lines.push(("resolved", format!("by {by}")));
+    }
+    for (name, value) in &task.headers {
+        lines.push(("header", format!("{name}: {value}")));
+    }
+    lines.push(("payload", cut(&payload_text(&task.payload), 2_000)));
+    let mut shown = String::new();
+    for (name, value) in lines {
+        // Writing to a string cannot fail.
+        let _ = writeln!(shown, "{name:<9} {value}");
+    }
+    if let Some(error) = &task.error {
+        let _ = writeln!(shown, "error");
+        for line in error.lines() {
+            let _ = writeln!(shown, "          {}", cut(line, 500));
+        }
+    }
+    for attempt in &task.history {
+        let _ = writeln!(
+            shown,
+            "attempt   {} {} after {} by {}{}",
+            time::relative(attempt.claimed_at, now),
+            attempt.end.as_str(),
+            duration::show(attempt.ended_at.since(attempt.claimed_at)),
+            attempt.worker,
+            attempt.error.as_deref().map_or_else(String::new, |e| format!(": {}", cut(e, 200)))
+        );
+    }
+    shown.truncate(shown.trim_end().len());
+    shown
+}

@@ -1,0 +1,102 @@
+//! `stats`: the numbers of every queue, from kept counts.
+
+use std::time::Duration;
+
+use comfy_table::Cell;
+use gristmill::{QueueName, QueueStats};
+use serde::Serialize;
+
+use super::Session;
+use crate::args::StatsArgs;
+use crate::duration;
+use crate::failure::Failure;
+use crate::output::table;
+use crate::store::Missing;
+
+/// Show all queues, or one.
+#[derive(Debug)]
+pub(crate) struct Stats {
+    queue: Option<QueueName>,
+}
+
+/// A queue's numbers under their stable names.
+#[derive(Serialize)]
+struct StatsJson<'a> {
+    queue: &'a str,
+    ready: u64,
+    delayed: u64,
+    processing: u64,
+    failed: u64,
+    total: u64,
+    wait_ms: u64,
+    paused: bool,
+    blocked: u64,
+}
+
+impl Stats {
+    pub(crate) fn meant(args: StatsArgs) -> Result<Self, Failure> {
+        Ok(Stats { queue: args.queue.as_deref().map(QueueName::new).transpose()? })
+    }
+
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let mill = session.open(Missing::Fail).await?;
+        let stats = match &self.queue {
+            Some(queue) => vec![mill.inspect().queue(queue.as_str()).await?],
+            None => mill.inspect().stats().await?,
+        };
+        mill.close().await?;
+        if session.output.json {
+            let all: Vec<StatsJson<'_>> = stats.iter().map(json).collect();
+            session.output.value(&all)
+        } else if stats.is_empty() {
+            session.output.line("no queues yet: declare one with 'gristmill queue add NAME'")
+        } else {
+            session.output.line(text(&stats))
+        }
+    }
+}
+
+fn json(stats: &QueueStats) -> StatsJson<'_> {
+    let wait = stats.oldest_ready.unwrap_or(Duration::ZERO);
+    StatsJson {
+        queue: stats.queue.as_str(),
+        ready: stats.ready,
+        delayed: stats.delayed,
+        blocked: stats.blocked,
+        processing: stats.processing,
+        failed: stats.failed,
+        total: stats.total(),
+        wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+        paused: stats.paused,
+    }
+}
+
+fn text(stats: &[QueueStats]) -> String {
+    let mut table = table::new(&[
+        "queue",
+        ">ready",
+        ">delayed",
+        ">blocked",
+        ">processing",
+        ">failed",
+        ">total",
+        ">wait",
+        ">done",
+        "",
+    ]);
+    for queue in stats {
+        table.add_row(vec![
+            Cell::new(&queue.queue),
+            Cell::new(queue.ready),
+            Cell::new(queue.delayed),
+            Cell::new(queue.blocked),
+            Cell::new(queue.processing),
+            table::alarming(queue.failed),
+            Cell::new(queue.total()),
+            Cell::new(queue.oldest_ready.map_or_else(|| "-".to_owned(), duration::show)),
+            Cell::new(queue.counters.done),
+            table::warning(if queue.paused { "paused" } else { "" }),
+        ]);
+    }
+    table::text(&table)
+}

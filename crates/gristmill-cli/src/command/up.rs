@@ -1,0 +1,178 @@
+//! `up`: everything the configuration describes, in one process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gristmill::Mill;
+use gristmill::core::{Declaration, Origin, PutAnswer, PutRequest};
+use gristmill::worker::Worker;
+use tracing::Level;
+
+use super::Session;
+use super::queue::change_text;
+use crate::args::UpArgs;
+use crate::config::{self, Config, QueueConfig};
+use crate::exec::{Exec, Leaving};
+use crate::failure::{Exit, Failure};
+use crate::log;
+use crate::output::{Output, count};
+use crate::serve::{Tell, say, serve};
+use crate::store;
+
+/// Run what this file describes.
+#[derive(Debug)]
+pub(crate) struct Up {
+    config: PathBuf,
+}
+
+impl Up {
+    pub(crate) fn meant(args: UpArgs) -> Self {
+        Up { config: args.config }
+    }
+
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let config = config::read(&self.config)?;
+        // Before anything is opened: a mistake must not leave a store behind.
+        if config.queues.iter().all(|queue| queue.exec.is_none()) {
+            return Err(Failure::new(
+                Exit::Usage,
+                "config",
+                "no queue has a handler: give one an 'exec:' command",
+            ));
+        }
+        log::show(Level::WARN);
+        let url = session.store.as_deref().or(config.store.as_deref()).unwrap_or(store::DEFAULT);
+        let mill = store::open_to_stay(url).await?;
+        for queue in &config.queues {
+            declare(&mill, queue).await?;
+        }
+        let seeded = seed(&mill, &config).await?;
+        introduce(session.output, &self.config.display().to_string(), url, &config, &seeded)?;
+        let leaving = Leaving::default();
+        let workers: Vec<Worker> = config
+            .queues
+            .iter()
+            .filter_map(|queue| worker(&mill, queue, session.output, &leaving))
+            .collect();
+        let served = serve(&mill, workers, &leaving, Tell::All).await?;
+        mill.close().await?;
+        say(format_args!("stopped; {} done this time", count(served.report.done, "task")));
+        if served.forced {
+            return Err(Failure::interrupted("stopped by force: what ran was given back"));
+        }
+        Ok(())
+    }
+}
+
+/// Declares a queue, and says what that changed and what it could not.
+async fn declare(mill: &Mill, queue: &QueueConfig) -> Result<(), Failure> {
+    let declared = mill
+        .store()
+        .declare_queue(Declaration {
+            name: queue.name.clone(),
+            number: None,
+            settings: queue.settings.clone(),
+            origin: Origin::Config,
+        })
+        .await?;
+    if !declared.created {
+        for change in &declared.changes {
+            say(format_args!("queue {}: {}", queue.name, change_text(change)));
+        }
+    }
+    if let Some(change) = &declared.queue.overridden {
+        say(format_args!(
+            "queue {}: settings changed by {} stand over the configuration until 'gristmill queue \
+             reset {}'",
+            queue.name, change.by, queue.name
+        ));
+    }
+    Ok(())
+}
+
+/// What became of the tasks to seed.
+#[derive(Debug, Default)]
+struct Seeded {
+    put: u64,
+    stood: u64,
+}
+
+async fn seed(mill: &Mill, config: &Config) -> Result<Seeded, Failure> {
+    let mut seeded = Seeded::default();
+    for seed in &config.seed {
+        let request =
+            PutRequest { queue: seed.queue.clone(), tasks: vec![seed.task.clone()], atomic: false };
+        match mill.store().put(request).await?.answers.into_iter().next() {
+            Some(PutAnswer::Enqueued { .. } | PutAnswer::Replaced { .. }) => seeded.put += 1,
+            Some(PutAnswer::Refused(refusal)) => say(format_args!(
+                "task '{}' of queue {} was not seeded: {refusal}",
+                seed.task.id.as_deref().unwrap_or_default(),
+                seed.queue
+            )),
+            _ => seeded.stood += 1,
+        }
+    }
+    Ok(seeded)
+}
+
+fn worker(mill: &Mill, queue: &QueueConfig, output: Output, leaving: &Leaving) -> Option<Worker> {
+    let handler = Arc::new(Exec {
+        command: queue.exec.clone()?,
+        mill: mill.clone(),
+        output_to_stderr: output.json,
+        leaving: leaving.clone(),
+    });
+    // A worker each, so that a queue's processors are its own.
+    Some(Worker::new(mill).queue(queue.name.as_str(), handler).processors(queue.processors))
+}
+
+/// Says where things are and what to try next.
+fn introduce(
+    output: Output,
+    file: &str,
+    url: &str,
+    config: &Config,
+    seeded: &Seeded,
+) -> Result<(), Failure> {
+    if output.json {
+        let queues: Vec<&str> = config.queues.iter().map(|queue| queue.name.as_str()).collect();
+        return output.value(&serde_json::json!({
+            "store": url, "config": file, "queues": queues,
+            "seeded": seeded.put, "seeded_before": seeded.stood,
+        }));
+    }
+    let queues: Vec<String> = config
+        .queues
+        .iter()
+        .map(|queue| match queue.exec {
+            Some(_) => {
+                format!("{} ({})", queue.name, count(queue.processors as u64, "processor"))
+            }
+            None => format!("{} (no handler here)", queue.name),
+        })
+        .collect();
+    // As it was called, so that the lines below can be copied.
+    let program = std::env::args().next().unwrap_or_else(|| "gristmill".to_owned());
+    let program = if url == store::DEFAULT { program } else { format!("{program} --store {url}") };
+    let first = config.queues.first().map_or("QUEUE", |queue| queue.name.as_str());
+    output.line(format_args!(
+        "gristmill {version} is up
+  store   {url}
+  config  {file}
+  queues  {queues}
+  seeded  {put} ({stood} put before)
+
+In a second shell, try:
+  {program} stats
+  {program} put {first} '{{\"hello\":\"world\"}}'
+  {program} failed
+  {program} retry --all
+
+Stop with Ctrl-C.
+",
+        version = env!("CARGO_PKG_VERSION"),
+        queues = queues.join(", "),
+        put = count(seeded.put, "task"),
+        stood = seeded.stood,
+    ))
+}

@@ -1,0 +1,158 @@
+//! `work`: run a command for each task of some queues.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gristmill::core::settings::LEASE_MIN;
+use gristmill::worker::{WorkReport, Worker};
+use gristmill::{Mill, QueueName};
+use serde_json::json;
+use tracing::Level;
+
+use super::{Session, text};
+use crate::args::WorkArgs;
+use crate::exec::{Exec, Leaving};
+use crate::failure::{Exit, Failure};
+use crate::output::count;
+use crate::serve::{Tell, say, serve};
+use crate::store::Missing;
+use crate::{duration, log};
+
+/// Most processors of one worker: each may run a process.
+const PROCESSORS_MAX: usize = 1_000;
+/// Most tasks a store gives in one claim.
+const BATCH_MAX: usize = 1_000;
+
+/// Work on these queues.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// None: all there are.
+    queues: Vec<QueueName>,
+    exec: String,
+    drain: bool,
+    processors: usize,
+    batch: Option<usize>,
+    lease: Option<Duration>,
+    source: Option<String>,
+}
+
+impl Work {
+    pub(crate) fn meant(args: WorkArgs) -> Result<Self, Failure> {
+        let within = |what: &str, number: usize, most: usize| {
+            if (1..=most).contains(&number) {
+                Ok(number)
+            } else {
+                Err(Failure::usage(format!("{what} {number}: give a number from 1 to {most}")))
+            }
+        };
+        if args.exec.trim().is_empty() {
+            return Err(Failure::usage("--exec is empty: give the command that handles a task"));
+        }
+        let lease = args.lease.as_deref().map(duration::parse).transpose();
+        let lease = lease.map_err(Failure::usage)?;
+        if lease.is_some_and(|lease| lease < LEASE_MIN) {
+            return Err(Failure::usage(format!(
+                "--lease is too short: at least {} is needed to keep it alive",
+                duration::show(LEASE_MIN)
+            )));
+        }
+        let queues =
+            args.queues.iter().map(|name| QueueName::new(name)).collect::<Result<_, _>>()?;
+        Ok(Work {
+            queues,
+            exec: args.exec,
+            drain: args.drain,
+            processors: within("--processors", args.processors, PROCESSORS_MAX)?,
+            batch: args.batch.map(|batch| within("--batch", batch, BATCH_MAX)).transpose()?,
+            lease,
+            source: args.source.map(|source| text("--source", source)).transpose()?,
+        })
+    }
+
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        log::show(Level::WARN);
+        let mill = session.open(Missing::Fail).await?;
+        let queues = self.served(&mill).await?;
+        let leaving = Leaving::default();
+        let handler = Arc::new(Exec {
+            command: self.exec.clone(),
+            mill: mill.clone(),
+            output_to_stderr: session.output.json,
+            leaving: leaving.clone(),
+        });
+        let mut worker = Worker::new(&mill).processors(self.processors).drain(self.drain);
+        for queue in &queues {
+            worker = worker.queue(queue.as_str(), handler.clone());
+        }
+        if let Some(batch) = self.batch {
+            worker = worker.batch(batch);
+        }
+        if let Some(lease) = self.lease {
+            worker = worker.lease(lease);
+        }
+        if let Some(source) = self.source {
+            worker = worker.source(source);
+        }
+        if !self.drain {
+            let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
+            say(format_args!("working on {}; stop with Ctrl-C", names.join(", ")));
+        }
+        let served = serve(&mill, vec![worker], &leaving, Tell::Trouble).await?;
+        mill.close().await?;
+        let report = &served.report;
+        if session.output.json {
+            session.output.value(&as_json(report))?;
+        } else {
+            say(sentence(report));
+        }
+        if served.forced {
+            return Err(Failure::interrupted("stopped by force: what ran was given back"));
+        }
+        if served.asked && self.drain {
+            return Err(Failure::interrupted("stopped before the queues were drained"));
+        }
+        Ok(())
+    }
+
+    /// The queues to serve: a misspelt one is an error before anything starts.
+    async fn served(&self, mill: &Mill) -> Result<Vec<QueueName>, Failure> {
+        if self.queues.is_empty() {
+            let queues = mill.inspect().queues().await?;
+            if queues.is_empty() {
+                return Err(Failure::new(
+                    Exit::Refused,
+                    "unknown_queue",
+                    "there are no queues yet: declare one with 'gristmill queue add NAME'",
+                ));
+            }
+            return Ok(queues.into_iter().map(|queue| queue.name).collect());
+        }
+        for queue in &self.queues {
+            mill.inspect().queue(queue.as_str()).await?;
+        }
+        Ok(self.queues.clone())
+    }
+}
+
+fn as_json(report: &WorkReport) -> serde_json::Value {
+    json!({
+        "done": report.done,
+        "not_done": report.not_done,
+        "released": report.released,
+        "lease_lost": report.lease_lost,
+    })
+}
+
+fn sentence(report: &WorkReport) -> String {
+    let mut sentence = format!("{} done", count(report.done, "task"));
+    for (number, what) in [
+        (report.not_done, "ended otherwise"),
+        (report.released, "given back"),
+        (report.lease_lost, "lost to another worker"),
+    ] {
+        if number > 0 {
+            sentence += &format!(", {number} {what}");
+        }
+    }
+    sentence
+}

@@ -1,0 +1,103 @@
+//! The fields of one mapping in the configuration: wanted ones are read, all
+//! others are mistakes.
+
+use std::ops::RangeInclusive;
+
+use gristmill::core::name::did_you_mean;
+
+use super::mistake::Mistakes;
+use super::tree::{Key, Node, Value};
+
+/// A mapping being read.
+pub(crate) struct Fields<'a> {
+    at: &'a Node,
+    what: &'static str,
+    entries: &'a [(Key, Node)],
+}
+
+impl<'a> Fields<'a> {
+    /// The node's fields, if it has any; `what` names it in sentences.
+    pub(crate) fn of(node: &'a Node, what: &'static str, mistakes: &mut Mistakes) -> Option<Self> {
+        match &node.value {
+            Value::Map(entries) => Some(Fields { at: node, what, entries }),
+            // An empty file, or a dash with nothing behind it.
+            Value::Null => Some(Fields { at: node, what, entries: &[] }),
+            _ => {
+                mistakes.add(node, format!("{what} is made of fields, like 'name: value'"));
+                None
+            }
+        }
+    }
+
+    /// A field's value.
+    pub(crate) fn node(&self, name: &str) -> Option<&'a Node> {
+        self.entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
+    }
+
+    /// A field that is text.
+    pub(crate) fn text(&mut self, name: &str, mistakes: &mut Mistakes) -> Option<String> {
+        let node = self.node(name)?;
+        match (&node.value, node.scalar()) {
+            (Value::Null, _) | (_, None) => {
+                mistakes.add(node, format!("{name} wants a text"));
+                None
+            }
+            (_, text) => text,
+        }
+    }
+
+    /// A field that is text and must be there, with its place.
+    pub(crate) fn required_text(
+        &mut self,
+        name: &str,
+        mistakes: &mut Mistakes,
+    ) -> Option<(String, &'a Node)> {
+        let Some(node) = self.node(name) else {
+            mistakes.add(self.at, format!("{} needs a field '{name}'", self.what));
+            return None;
+        };
+        self.text(name, mistakes).map(|text| (text, node))
+    }
+
+    /// A field that is a whole number within a range.
+    pub(crate) fn number(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<u64>,
+        mistakes: &mut Mistakes,
+    ) -> Option<u64> {
+        let node = self.node(name)?;
+        let number = node.scalar().and_then(|text| text.parse().ok());
+        let number = number.filter(|number| range.contains(number));
+        if number.is_none() {
+            let (least, most) = (range.start(), range.end());
+            mistakes.add(node, format!("{name} wants a whole number from {least} to {most}"));
+        }
+        number
+    }
+
+    /// A field that is a list; nothing when it is not there.
+    pub(crate) fn list(&mut self, name: &str, mistakes: &mut Mistakes) -> &'a [Node] {
+        match self.node(name) {
+            None => &[],
+            Some(Node { value: Value::List(items), .. }) => items,
+            Some(Node { value: Value::Null, .. }) => &[],
+            Some(node) => {
+                mistakes.add(node, format!("{name} wants a list: lines that begin with '- '"));
+                &[]
+            }
+        }
+    }
+
+    /// Says which fields nobody asked for.
+    pub(crate) fn done(self, known: &[&str], mistakes: &mut Mistakes) {
+        for (key, _) in self.entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
+            let hint = match did_you_mean(&key.name, known.iter().copied()) {
+                Some(near) => format!("; did you mean '{near}'?"),
+                None => format!(": it has {}", known.join(", ")),
+            };
+            let what = format!("{} has no field '{}'{hint}", self.what, key.name);
+            mistakes.add_at(key.line, key.column, what);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The configuration: one YAML file, read whole, with every mistake named by
+//! its line and column.
+//!
+//! The file becomes a tree of values with positions ([`tree`]); reading it
+//! ([`read`](self::read)) collects mistakes instead of stopping at the first.
+//! Schedules, HTTP and the dashboard will be further fields of the top level.
+
+mod fields;
+mod mistake;
+mod seed;
+pub(crate) mod settings;
+mod tree;
+
+use std::path::Path;
+
+use gristmill::core::{NewTask, QueueName};
+use gristmill::{SettingsPatch, StoreUrl};
+
+use crate::failure::Failure;
+use fields::Fields;
+use mistake::Mistakes;
+use tree::{Node, Value};
+
+/// What `up` is to run.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    /// The store's URL, unless the command line names another.
+    pub(crate) store: Option<String>,
+    pub(crate) queues: Vec<QueueConfig>,
+    pub(crate) seed: Vec<Seed>,
+}
+
+/// A queue, and who handles its tasks.
+#[derive(Debug)]
+pub(crate) struct QueueConfig {
+    pub(crate) name: QueueName,
+    pub(crate) settings: SettingsPatch,
+    /// The handler's command; without one, tasks wait for another worker.
+    pub(crate) exec: Option<String>,
+    pub(crate) processors: usize,
+}
+
+/// A task that is put once, recognised by its id.
+#[derive(Debug)]
+pub(crate) struct Seed {
+    pub(crate) queue: QueueName,
+    pub(crate) task: NewTask,
+}
+
+/// Longest file that is read.
+const FILE_BYTES: u64 = 4 << 20;
+/// Most processors a queue may have here; each may run a process.
+const PROCESSORS_MAX: u64 = 1_000;
+
+/// Reads and checks the file.
+///
+/// # Errors
+/// When it cannot be read, or has mistakes: all of them, with an excerpt each.
+pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
+    let shown = path.display().to_string();
+    let wrong = |message: String| Failure { code: "config", ..Failure::usage(message) };
+    let size = std::fs::metadata(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => wrong(format!(
+            "there is no {shown} here: write one (docs/cli.md shows how) or name another with \
+             --config"
+        )),
+        _ => wrong(format!("{shown} cannot be read: {error}")),
+    })?;
+    if size.is_dir() {
+        return Err(wrong(format!("{shown} is a folder: name a file with --config")));
+    }
+    if size.len() > FILE_BYTES {
+        return Err(wrong(format!("{shown} is larger than {FILE_BYTES} bytes: name another file")));
+    }
+    let bytes = std::fs::read(path).map_err(|e| wrong(format!("{shown} cannot be read: {e}")))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| wrong(format!("{shown} is not text in UTF-8: save it as such")))?;
+    parse(&text).map_err(|mistakes| wrong(mistakes.shown(&shown, &text)))
+}
+
+/// Reads and checks the text.
+fn parse(text: &str) -> Result<Config, Mistakes> {
+    let tree = tree::parse(text)?;
+    let mut mistakes = Mistakes::default();
+    let mut config = Config::default();
+    if let Some(mut top) = Fields::of(&tree, "the configuration", &mut mistakes) {
+        config.store = top.text("store", &mut mistakes);
+        if let (Some(url), Some(node)) = (&config.store, top.node("store"))
+            && let Err(error) = url.parse::<StoreUrl>()
+        {
+            mistakes.add(node, error.to_string());
+        }
+        let queues = top.list("queues", &mut mistakes);
+        for node in queues {
+            queue(node, &mut config, &mut mistakes);
+        }
+        let seed = top.list("seed", &mut mistakes);
+        for node in seed {
+            seed::read(node, &mut config, &mut mistakes);
+        }
+        top.done(&["store", "queues", "seed"], &mut mistakes);
+        if queues.is_empty() && mistakes.is_empty() {
+            mistakes.add(&tree, "there are no queues: add one under 'queues:'".to_owned());
+        }
+    }
+    if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
+}
+
+fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
+    let Some(mut fields) = Fields::of(node, "a queue", mistakes) else { return };
+    let name = fields.required_text("name", mistakes).and_then(|(name, at)| {
+        QueueName::new(&name).map_err(|error| mistakes.add(at, error.to_string())).ok()
+    });
+    if let Some(name) = &name
+        && config.queues.iter().any(|queue| queue.name == *name)
+    {
+        mistakes.add(node, format!("queue '{name}' is declared twice: keep one"));
+    }
+    let settings = fields.node("settings").map(|node| settings_of(node, mistakes));
+    let exec = fields.text("exec", mistakes);
+    if let (Some(command), Some(at)) = (&exec, fields.node("exec"))
+        && command.trim().is_empty()
+    {
+        mistakes.add(at, "exec is empty: give a command, or leave it out".to_owned());
+    }
+    let processors = fields.number("processors", 1..=PROCESSORS_MAX, mistakes).unwrap_or(1);
+    fields.done(&["name", "settings", "exec", "processors"], mistakes);
+    if let Some(name) = name {
+        config.queues.push(QueueConfig {
+            name,
+            settings: settings.unwrap_or_default(),
+            exec,
+            processors: usize::try_from(processors).unwrap_or(1),
+        });
+    }
+}
+
+/// The settings of a queue; nested ones are named with a dot.
+fn settings_of(node: &Node, mistakes: &mut Mistakes) -> SettingsPatch {
+    let mut patch = SettingsPatch::default();
+    let Value::Map(entries) = &node.value else {
+        if !matches!(node.value, Value::Null) {
+            mistakes.add(node, "settings are names with values, like {timeout: 30s}".to_owned());
+        }
+        return patch;
+    };
+    let before = mistakes.count();
+    for (key, value) in entries {
+        match &value.value {
+            Value::Map(nested) => {
+                for (inner, value) in nested {
+                    let name = format!("{}.{}", key.name, inner.name);
+                    setting(&mut patch, &name, inner, value, mistakes);
+                }
+            }
+            _ => setting(&mut patch, &key.name, key, value, mistakes),
+        }
+    }
+    // Contradictions only make sense between values that could be read.
+    if mistakes.count() == before
+        && let Err(why) = settings::check(&patch)
+    {
+        mistakes.add(node, why);
+    }
+    patch
+}
+
+fn setting(
+    patch: &mut SettingsPatch,
+    name: &str,
+    key: &tree::Key,
+    value: &Node,
+    mistakes: &mut Mistakes,
+) {
+    if !settings::NAMES.contains(&name) {
+        let parts: Vec<&str> = settings::NAMES
+            .iter()
+            .filter_map(|known| known.strip_prefix(name)?.strip_prefix('.'))
+            .collect();
+        let why = if parts.is_empty() {
+            settings::unknown(name)
+        } else {
+            format!("{name} has parts: write it like {name}: {{{}: …}}", parts.join(": …, "))
+        };
+        mistakes.add_at(key.line, key.column, why);
+        return;
+    }
+    match value.scalar() {
+        Some(text) => {
+            if let Err(why) = settings::set(patch, name, &text) {
+                mistakes.add(value, why);
+            }
+        }
+        None => mistakes.add(value, format!("{name} wants a single value")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_file_is_read() {
+        let text = "
+store: sqlite://a.db
+queues:
+  - name: emails
+    settings: {max_attempts: 3, timeout: 30s, backoff: {base: 1s, jitter: false}, keep_done: no}
+    exec: cat
+    processors: 2
+  - name: waiting
+seed:
+  - {queue: emails, id: one, payload: {to: ada, n: 1.5, deep: [1, null, true]}, delay: 5s}
+";
+        let config = parse(text).expect("a configuration");
+        assert_eq!(config.queues.len(), 2);
+        let emails = config.queues.first().expect("emails");
+        assert_eq!(emails.settings.max_attempts, Some(Some(3)));
+        assert_eq!(emails.settings.backoff.map(|b| b.jitter), Some(false));
+        assert_eq!(emails.settings.keep_done, Some(None));
+        assert_eq!((emails.exec.as_deref(), emails.processors), (Some("cat"), 2));
+        let seed = config.seed.first().expect("a seed");
+        assert_eq!(&seed.task.payload.bytes[..], br#"{"deep":[1,null,true],"n":1.5,"to":"ada"}"#);
+        assert_eq!(seed.task.id.as_deref(), Some("one"));
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_place() {
+        let text = "
+store: mysql://x
+queues:
+  - name: emails
+    settings: {timeuot: 30s, lease: 5, backoff: 2s}
+    exec: ''
+    processors: many
+  - nam: x
+seed:
+  - {queue: emials, payload: 1, id: a}
+  - {queue: emails, payload: 1}
+when: now
+";
+        let mistakes = parse(text).expect_err("mistakes");
+        let shown = mistakes.shown("a.yaml", text);
+        for part in [
+            "a.yaml:2:8: there is no store 'mysql:'",
+            "a.yaml:5:16: there is no setting 'timeuot'; did you mean 'timeout'?",
+            "a.yaml:5:37: lease: '5' is not a duration: the unit is missing",
+            "a.yaml:5:40: backoff has parts",
+            "a.yaml:6:11: exec is empty",
+            "a.yaml:7:17: processors wants a whole number from 1 to 1000",
+            "a.yaml:8:5: a queue has no field 'nam'; did you mean 'name'?",
+            "a queue needs a field 'name'",
+            "there is no queue 'emials' in this file; did you mean 'emails'?",
+            "a task to seed needs a field 'id'",
+            "a.yaml:12:1: the configuration has no field 'when'",
+        ] {
+            assert!(shown.contains(part), "missing: {part}\n{shown}");
+        }
+        assert!(shown.contains("  5 |     settings: {timeuot: 30s"), "{shown}");
+    }
+
+    #[test]
+    fn broken_yaml_is_one_mistake() {
+        for text in
+            ["queues: [\n", "a: b: c\n", "queues:\n\t- name: x\n", "x: 1\nx: 2\n", "- x\n", ""]
+        {
+            let mistakes = parse(text).expect_err(text);
+            assert_eq!(mistakes.count(), 1, "{}", mistakes.shown("a.yaml", text));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! A queue's settings by name and text: one table for the configuration file
+//! and for `queue add`, so that both know the same names and say the same
+//! about a wrong value.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use gristmill::core::name::did_you_mean;
+use gristmill::core::{Backoff, Binding};
+use gristmill::{Settings, SettingsPatch};
+
+use crate::duration;
+
+/// Every name that can be set; those with a dot stand nested in YAML.
+pub(crate) const NAMES: &[&str] = &[
+    "lease",
+    "timeout",
+    "max_attempts",
+    "backoff.base",
+    "backoff.cap",
+    "backoff.jitter",
+    "id_window",
+    "keep_done",
+    "keep_failed",
+    "durability",
+    "unique",
+    "on_duplicate",
+    "postpone_max",
+    "capacity",
+    "batch_size",
+    "count",
+    "slots",
+    "processors.min",
+    "processors.max",
+    "processors.weight",
+    "drain_within",
+    "max_wait",
+    "bind.table",
+    "bind.column",
+];
+
+/// Says one setting.
+///
+/// # Errors
+/// When there is no such setting or it cannot have this value, in one
+/// sentence.
+pub(crate) fn set(patch: &mut SettingsPatch, name: &str, text: &str) -> Result<(), String> {
+    let backoff = patch.backoff.unwrap_or_default();
+    let bind = patch.bind.clone().flatten();
+    let bind = bind.unwrap_or(Binding { table: String::new(), column: String::new() });
+    let wrong = |why: String| format!("{name}: {why}");
+    let span = || duration::parse(text).map_err(wrong);
+    let long = || optional(text, duration::parse).map_err(wrong);
+    match name {
+        "lease" => patch.lease = Some(span()?),
+        "timeout" => patch.timeout = Some(span()?),
+        "max_attempts" => patch.max_attempts = Some(optional(text, number).map_err(wrong)?),
+        "backoff.base" => patch.backoff = Some(Backoff { base: span()?, ..backoff }),
+        "backoff.cap" => patch.backoff = Some(Backoff { cap: span()?, ..backoff }),
+        "backoff.jitter" => {
+            patch.backoff = Some(Backoff { jitter: yes_or_no(text).map_err(wrong)?, ..backoff });
+        }
+        "id_window" => patch.id_window = Some(span()?),
+        "keep_done" => patch.keep_done = Some(long()?),
+        "keep_failed" => patch.keep_failed = Some(long()?),
+        "durability" => patch.durability = Some(word(text).map_err(wrong)?),
+        "unique" => patch.unique = Some(word(text).map_err(wrong)?),
+        "on_duplicate" => patch.on_duplicate = Some(word(text).map_err(wrong)?),
+        "postpone_max" => patch.postpone_max = Some(long()?),
+        "capacity" => patch.capacity = Some(optional(text, number).map_err(wrong)?),
+        "batch_size" => patch.batch_size = Some(number(text).map_err(wrong)?),
+        "count" => patch.count = Some(yes_or_no(text).map_err(wrong)?),
+        "slots" => patch.slots = Some(optional(text, number).map_err(wrong)?),
+        "processors.min" => patch.processors_min = Some(number(text).map_err(wrong)?),
+        "processors.max" => patch.processors_max = Some(optional(text, number).map_err(wrong)?),
+        "processors.weight" => patch.processors_weight = Some(number(text).map_err(wrong)?),
+        "drain_within" => patch.drain_within = Some(long()?),
+        "max_wait" => patch.max_wait = Some(long()?),
+        "bind.table" => patch.bind = Some(Some(Binding { table: text.to_owned(), ..bind })),
+        "bind.column" => patch.bind = Some(Some(Binding { column: text.to_owned(), ..bind })),
+        _ => return Err(unknown(name)),
+    }
+    Ok(())
+}
+
+/// Says settings from `name=value` words.
+///
+/// # Errors
+/// The first word that says nothing, in one sentence.
+pub(crate) fn from_words(words: &[String]) -> Result<SettingsPatch, String> {
+    let mut patch = SettingsPatch::default();
+    for word in words {
+        let (name, value) = word
+            .split_once('=')
+            .ok_or_else(|| format!("'{word}' sets nothing: write it like max_attempts=3"))?;
+        set(&mut patch, name, value)?;
+    }
+    Ok(patch)
+}
+
+/// Checks what no single value shows.
+///
+/// # Errors
+/// The first contradiction, in one sentence.
+pub(crate) fn check(patch: &SettingsPatch) -> Result<(), String> {
+    let mut settings = Settings::default();
+    patch.apply_to(&mut settings);
+    settings.check().map_err(|error| error.to_string())
+}
+
+/// The sentence about a name that is no setting.
+pub(crate) fn unknown(name: &str) -> String {
+    match did_you_mean(name, NAMES.iter().copied()) {
+        Some(near) => format!("there is no setting '{name}'; did you mean '{near}'?"),
+        None => format!("there is no setting '{name}': 'gristmill queue add --help' lists them"),
+    }
+}
+
+fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a whole number that fits here"))
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "yes" | "on" => Ok(true),
+        "false" | "no" | "off" => Ok(false),
+        _ => Err(format!("'{text}' is neither true nor false")),
+    }
+}
+
+fn word<T: FromStr<Err: ToString>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// A value, or one of the words for having none.
+fn optional<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    match text {
+        "none" | "no" | "off" | "false" | "unlimited" | "forever" => Ok(None),
+        _ => parse(text).map(Some),
+    }
+}
+
+/// The settings that are not the default, by name, as they can be written
+/// again.
+pub(crate) fn differing(settings: &Settings) -> Vec<(&'static str, String)> {
+    let d = Settings::default();
+    let span = |s: Duration| duration::show(s);
+    let maybe = |s: Option<Duration>| s.map_or_else(|| "none".to_owned(), span);
+    let plain = |n: Option<u64>| n.map_or_else(|| "none".to_owned(), |n| n.to_string());
+    let all = [
+        ("lease", span(d.lease), span(settings.lease)),
+        ("timeout", span(d.timeout), span(settings.timeout)),
+        (
+            "max_attempts",
+            plain(d.max_attempts.map(u64::from)),
+            settings.max_attempts.map_or_else(|| "unlimited".to_owned(), |n| n.to_string()),
+        ),
+        ("backoff.base", span(d.backoff.base), span(settings.backoff.base)),
+        ("backoff.cap", span(d.backoff.cap), span(settings.backoff.cap)),
+        ("backoff.jitter", d.backoff.jitter.to_string(), settings.backoff.jitter.to_string()),
+        ("id_window", span(d.id_window), span(settings.id_window)),
+        ("keep_done", maybe(d.keep_done), maybe(settings.keep_done)),
+        ("keep_failed", maybe(d.keep_failed), maybe(settings.keep_failed)),
+        ("durability", d.durability.to_string(), settings.durability.to_string()),
+        ("unique", d.unique.to_string(), settings.unique.to_string()),
+        ("on_duplicate", d.on_duplicate.to_string(), settings.on_duplicate.to_string()),
+        ("postpone_max", maybe(d.postpone_max), maybe(settings.postpone_max)),
+        ("capacity", plain(d.capacity), plain(settings.capacity)),
+        ("batch_size", d.batch_size.to_string(), settings.batch_size.to_string()),
+        ("count", d.count.to_string(), settings.count.to_string()),
+        ("slots", plain(d.slots.map(u64::from)), plain(settings.slots.map(u64::from))),
+        ("processors.min", d.processors_min.to_string(), settings.processors_min.to_string()),
+        (
+            "processors.max",
+            plain(d.processors_max.map(u64::from)),
+            plain(settings.processors_max.map(u64::from)),
+        ),
+        (
+            "processors.weight",
+            d.processors_weight.to_string(),
+            settings.processors_weight.to_string(),
+        ),
+        ("drain_within", maybe(d.drain_within), maybe(settings.drain_within)),
+        ("max_wait", maybe(d.max_wait), maybe(settings.max_wait)),
+        (
+            "bind",
+            String::new(),
+            settings
+                .bind
+                .as_ref()
+                .map_or_else(String::new, |b| format!("{}.{}", b.table, b.column)),
+        ),
+    ];
+    all.into_iter()
+        .filter(|(_, default, value)| default != value)
+        .map(|(name, _, value)| (name, value))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_of_the_model_can_be_said() {
+        // Names that stand nested are one setting, or three, in the model.
+        let said: Vec<String> = NAMES
+            .iter()
+            .map(|name| match name.split_once('.') {
+                Some(("processors", part)) => format!("processors_{part}"),
+                Some((whole, _)) => whole.to_owned(),
+                None => (*name).to_owned(),
+            })
+            .collect();
+        for name in Settings::NAMES {
+            assert!(said.iter().any(|said| said == name), "{name} cannot be said");
+        }
+    }
+
+    #[test]
+    fn every_name_is_understood() {
+        for name in NAMES {
+            let mut patch = SettingsPatch::default();
+            let fits = ["5s", "5", "true", "full", "pending", "skip"]
+                .iter()
+                .any(|text| set(&mut patch, name, text).is_ok());
+            assert!(fits && !patch.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_sentences() {
+        for (word, part) in [
+            ("timeout", "sets nothing"),
+            ("timeout=30", "unit is missing"),
+            ("timeuot=30s", "did you mean 'timeout'"),
+            ("max_attempts=many", "not a whole number"),
+            ("unique=maybe", "not one of pending, active"),
+            ("count=2", "neither true nor false"),
+            ("slots=-1", "not a whole number"),
+        ] {
+            let error = from_words(&[word.to_owned()]).expect_err(word);
+            assert!(error.contains(part), "{error}");
+        }
+        let patch = from_words(&["max_attempts=0".to_owned()]).expect("a number");
+        assert!(check(&patch).is_err_and(|e| e.contains("no task could ever run")));
+    }
+
+    #[test]
+    fn words_for_none() {
+        let words = ["max_attempts=unlimited", "keep_failed=forever", "keep_done=no"];
+        let patch = from_words(&words.map(str::to_owned)).expect("words");
+        assert_eq!(patch.max_attempts, Some(None));
+        assert_eq!((patch.keep_failed, patch.keep_done), (Some(None), Some(None)));
+    }
+}

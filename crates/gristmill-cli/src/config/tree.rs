@@ -1,0 +1,151 @@
+//! YAML as a tree of values that know where they stand.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Spanned, UserMessageFormatter};
+
+use super::mistake::Mistakes;
+
+/// A value and its place.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+    pub(crate) value: Value,
+}
+
+/// A field's name and its place.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: String,
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+}
+
+/// What YAML can say.
+#[derive(Debug)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    Number(serde_json::Number),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+/// Reads one document.
+pub(crate) fn parse(text: &str) -> Result<Node, Mistakes> {
+    serde_saphyr::from_str::<Node>(text).map_err(|error| {
+        let mut mistakes = Mistakes::default();
+        let (line, column) =
+            error.location().map_or((1, 1), |place| (place.line(), place.column()));
+        let plain = error.without_snippet().render_with_formatter(&UserMessageFormatter);
+        // The place is said by us, in front.
+        let plain = plain.split(" at line ").next().unwrap_or(&plain).to_owned();
+        mistakes.add_at(line, column, plain);
+        mistakes
+    })
+}
+
+impl Node {
+    /// A single value as text, as it could be written in the file.
+    pub(crate) fn scalar(&self) -> Option<String> {
+        match &self.value {
+            Value::Null => Some("none".to_owned()),
+            Value::Bool(value) => Some(value.to_string()),
+            Value::Number(value) => Some(value.to_string()),
+            Value::Text(value) => Some(value.clone()),
+            Value::List(_) | Value::Map(_) => None,
+        }
+    }
+
+    /// The value as JSON, for a payload.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(value) => (*value).into(),
+            Value::Number(value) => value.clone().into(),
+            Value::Text(value) => value.clone().into(),
+            Value::List(items) => items.iter().map(Node::json).collect(),
+            Value::Map(entries) => {
+                entries.iter().map(|(key, value)| (key.name.clone(), value.json())).collect()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Value>::deserialize(deserializer)?;
+        let place = spanned.referenced;
+        // An empty file stands nowhere.
+        let (line, column) = (place.line().max(1), place.column().max(1));
+        Ok(Node { line, column, value: spanned.value })
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<String>::deserialize(deserializer)?;
+        let place = spanned.referenced;
+        Ok(Key { name: spanned.value, line: place.line(), column: place.column() })
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Any)
+    }
+}
+
+struct Any;
+
+impl<'de> Visitor<'de> for Any {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        // JSON has no word for what is not finite.
+        Ok(serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Value::Map(map))
+    }
+}

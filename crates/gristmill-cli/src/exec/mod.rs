@@ -1,0 +1,167 @@
+//! The handler that is a program: `sh -c CMD`, the payload on its standard
+//! input, its exit code the outcome.
+//!
+//! ```text
+//!   0   done                            75  release, again after the backoff
+//!   65  failed for good                 anything else, or a signal: error
+//! ```
+
+mod group;
+mod tail;
+
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use gristmill::Mill;
+use gristmill::core::policy::backoff;
+use gristmill::core::{Backoff, ClaimedTask, Outcome, When};
+use gristmill::worker::{Context, Handler};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStderr, ChildStdin, Command};
+use tokio::task::JoinSet;
+
+use group::Group;
+pub(crate) use group::Leaving;
+use tail::Tail;
+
+/// What the sysexits of BSD call a temporary failure.
+const RELEASE: i32 = 75;
+/// What they call wrong input data: no retry will mend it.
+const FAIL: i32 = 65;
+
+/// How long the end of standard error is waited for after the program ended:
+/// what it left behind may hold it open for ever.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// Runs a command for each task.
+#[derive(Debug)]
+pub(crate) struct Exec {
+    pub(crate) command: String,
+    pub(crate) mill: Mill,
+    /// Our standard output is for JSON: the program's goes to standard error.
+    pub(crate) output_to_stderr: bool,
+    pub(crate) leaving: Leaving,
+}
+
+#[async_trait]
+impl Handler for Exec {
+    async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome {
+        let mut child = match self.command(task, context).and_then(|mut command| command.spawn()) {
+            Ok(child) => child,
+            Err(error) => return Outcome::Error(format!("sh could not be started: {error}")),
+        };
+        let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
+        let mut group = Group::of(child, &self.leaving);
+        let tail = Arc::new(Mutex::new(Tail::default()));
+        // Beside the program, not before it: it may read late, never, or say
+        // much before it reads. Both end with this set.
+        let mut pipes = JoinSet::new();
+        pipes.spawn(feed(stdin, task.payload.bytes.clone()));
+        pipes.spawn(listen(stderr, tail.clone()));
+        let ended = tokio::select! {
+            ended = group.wait() => ended,
+            () = context.cancelled() => {
+                group.stop().await;
+                return Outcome::Error("the handler was stopped".to_owned());
+            }
+        };
+        let all = async { while pipes.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(LAST_WORDS, all).await;
+        let said = tail.lock().unwrap_or_else(PoisonError::into_inner).text();
+        match ended {
+            Ok(status) => self.outcome(status, said, task, context).await,
+            Err(error) => Outcome::Error(format!("the program's end is unknown: {error}")),
+        }
+    }
+}
+
+impl Exec {
+    fn command(&self, task: &ClaimedTask, context: &Context) -> std::io::Result<Command> {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(&self.command).stdin(Stdio::piped()).stderr(Stdio::piped());
+        if self.output_to_stderr {
+            command.stdout(Stdio::from(std::io::stderr().as_fd().try_clone_to_owned()?));
+        }
+        // A group of its own: Ctrl-C in our terminal is ours to hear, and what
+        // the program starts can be ended with it.
+        command.process_group(0);
+        let number = |n: Option<u32>| n.map(|n| n.to_string());
+        let about = [
+            ("ID", Some(task.id.to_string())),
+            ("QUEUE", Some(context.queue.to_string())),
+            ("KEY", task.key.clone()),
+            ("ATTEMPT", Some(task.attempt.to_string())),
+            ("CONCURRENT", number(task.concurrent)),
+            ("SLOT", number(task.slot)),
+            ("GROUP", task.group.clone()),
+            ("SOURCE", task.source.clone()),
+            ("ENCODING", Some(task.payload.encoding.to_string())),
+        ];
+        for (name, value) in about {
+            let name = format!("GRISTMILL_TASK_{name}");
+            match value {
+                Some(value) => command.env(name, value),
+                // We may run inside another handler and have inherited its.
+                None => command.env_remove(name),
+            };
+        }
+        Ok(command)
+    }
+
+    async fn outcome(
+        &self,
+        status: ExitStatus,
+        said: String,
+        task: &ClaimedTask,
+        context: &Context,
+    ) -> Outcome {
+        let error = |said: String| match (status.code(), status.signal()) {
+            (_, Some(signal)) if said.is_empty() => format!("killed by signal {signal}"),
+            (_, Some(signal)) => format!("killed by signal {signal}: {said}"),
+            (Some(code), None) if said.is_empty() => format!("exit status {code}"),
+            _ => said,
+        };
+        match status.code() {
+            Some(0) => Outcome::Done,
+            Some(FAIL) => Outcome::Fail(error(said)),
+            Some(RELEASE) => {
+                let backoff = self.backoff(context).await;
+                let spread = backoff::spread(task.id, task.claims);
+                let wait = backoff::wait(&backoff, task.returns(), spread);
+                Outcome::Release { at: Some(When::After(wait)), started: true }
+            }
+            _ => Outcome::Error(error(said)),
+        }
+    }
+
+    /// The queue's backoff as it is now: an operator may have changed it.
+    async fn backoff(&self, context: &Context) -> Backoff {
+        let queues = self.mill.inspect().queues().await.unwrap_or_default();
+        let queue = queues.into_iter().find(|queue| queue.name == context.queue);
+        queue.map_or_else(Backoff::default, |queue| queue.settings.backoff)
+    }
+}
+
+/// Gives the program its payload. One that does not read it is fine.
+async fn feed(stdin: Option<ChildStdin>, payload: Bytes) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(&payload).await;
+    }
+}
+
+/// Keeps the end of what the program says, and shows all of it.
+async fn listen(stderr: Option<ChildStderr>, tail: Arc<Mutex<Tail>>) {
+    use std::io::Write;
+    let Some(mut stderr) = stderr else { return };
+    let mut buffer = [0u8; 4096];
+    while let Ok(read) = stderr.read(&mut buffer).await {
+        let Some(said) = buffer.get(..read).filter(|said| !said.is_empty()) else { return };
+        tail.lock().unwrap_or_else(PoisonError::into_inner).push(said);
+        let _ = std::io::stderr().write_all(said);
+    }
+}

@@ -1,0 +1,77 @@
+//! What the library says while it works, as lines on standard error.
+//!
+//! A whole logging crate for a dozen kinds of lines would be the largest part
+//! of a small binary: this is the least that `tracing` needs.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use gristmill::core::{Clock, SystemClock};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber, span};
+
+/// Lines up to a level.
+#[derive(Debug)]
+struct Lines {
+    level: Level,
+}
+
+/// Shows what is at least this important from now on. `GRISTMILL_LOG` (error,
+/// warn, info, debug or trace) wins.
+pub(crate) fn show(default: Level) {
+    let wished = std::env::var("GRISTMILL_LOG").ok();
+    let level = wished.and_then(|level| level.parse().ok()).unwrap_or(default);
+    // Somebody was first: then their lines are shown.
+    let _ = tracing::subscriber::set_global_default(Lines { level });
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event()
+            && *metadata.level() <= self.level
+            && metadata.target().starts_with("gristmill")
+    }
+
+    fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
+        Some(self.level.into())
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        // Spans are never enabled; the trait wants a number all the same.
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        let now = SystemClock::default().now();
+        let level = event.metadata().level();
+        // A closed standard error must not end a worker.
+        let _ = writeln!(std::io::stderr(), "{now} {level} {}{}", text.message, text.fields);
+    }
+}
+
+/// An event's sentence and the facts behind it.
+#[derive(Default)]
+struct Text {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        let _ = if field.name() == "message" {
+            write!(self.message, "{value:?}")
+        } else {
+            write!(self.fields, " {}={value:?}", field.name())
+        };
+    }
+}

@@ -1,0 +1,62 @@
+//! The `gristmill` command: parse, build, run, and map errors to exit codes.
+//!
+//! What was typed is in `args`, what it means in `command`; both are thin over
+//! the library.
+
+mod args;
+mod bench;
+mod command;
+mod config;
+mod duration;
+mod exec;
+mod failure;
+mod log;
+mod output;
+mod progress;
+mod serve;
+mod store;
+mod usage;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::Cli;
+use command::{Command, Session};
+use failure::Failure;
+use output::Output;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage::answer(&error),
+    };
+    let json = cli.json;
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report(json);
+            ExitCode::from(failure.exit.code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let session = Session { store: cli.store, output: Output { json: cli.json } };
+    let command = Command::meant(cli.command)?;
+    let runtime = runtime(&command).map_err(|error| Failure::io("the runtime", &error))?;
+    runtime.block_on(command.run(&session))
+}
+
+/// One thread is enough to ask and answer; who stays and works gets a second,
+/// so that a slow line of output does not hold up a claim.
+fn runtime(command: &Command) -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = if command.stays() {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(2);
+        builder
+    } else {
+        tokio::runtime::Builder::new_current_thread()
+    };
+    builder.enable_all().build()
+}

@@ -1,0 +1,178 @@
+//! A task as programs get it (a mirror struct, so that the model can change
+//! without breaking scripts) and as people read it.
+
+use gristmill::core::{Encoding, Headers, State};
+use gristmill::{Payload, Task, Timestamp};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::base64;
+
+/// A task's fields under their stable names.
+#[derive(Serialize)]
+pub(crate) struct TaskJson<'a> {
+    id: i64,
+    queue: &'a str,
+    state: &'static str,
+    blocked: bool,
+    key: Option<&'a str>,
+    group: Option<&'a str>,
+    source: Option<&'a str>,
+    priority: i16,
+    attempts: u32,
+    claims: u32,
+    expiries: u32,
+    created_at: String,
+    run_at: String,
+    prev_run_at: Option<String>,
+    claimed_at: Option<String>,
+    lease: Option<LeaseJson<'a>>,
+    cancel_requested: bool,
+    failed_at: Option<String>,
+    error: Option<&'a str>,
+    history: Vec<AttemptJson<'a>>,
+    note: Option<NoteJson<'a>>,
+    resolved_by: Option<&'a str>,
+    resolved_at: Option<String>,
+    headers: &'a Headers,
+    encoding: &'static str,
+    payload: PayloadJson,
+}
+
+#[derive(Serialize)]
+struct LeaseJson<'a> {
+    worker: &'a str,
+    until: String,
+    slot: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct AttemptJson<'a> {
+    worker: &'a str,
+    claimed_at: String,
+    ended_at: String,
+    outcome: &'static str,
+    error: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct NoteJson<'a> {
+    text: &'a str,
+    by: &'a str,
+}
+
+/// A payload inside JSON: itself where it is JSON, otherwise as text or, when
+/// it is not even that, as base64.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PayloadJson {
+    Json(Box<RawValue>),
+    Text { text: String },
+    Base64 { base64: String },
+}
+
+impl PayloadJson {
+    fn of(payload: &Payload) -> Self {
+        match std::str::from_utf8(&payload.bytes) {
+            Ok(text) => {
+                let json = (payload.encoding == Encoding::Json)
+                    .then(|| RawValue::from_string(text.to_owned()).ok());
+                match json.flatten() {
+                    Some(json) => PayloadJson::Json(json),
+                    None if payload.encoding == Encoding::Msgpack => {
+                        PayloadJson::Base64 { base64: base64::encode(&payload.bytes) }
+                    }
+                    None => PayloadJson::Text { text: text.to_owned() },
+                }
+            }
+            Err(_) => PayloadJson::Base64 { base64: base64::encode(&payload.bytes) },
+        }
+    }
+}
+
+fn text(instant: Option<Timestamp>) -> Option<String> {
+    instant.map(|instant| instant.to_string())
+}
+
+impl<'a> TaskJson<'a> {
+    pub(crate) fn of(task: &'a Task) -> Self {
+        TaskJson {
+            id: task.id.0,
+            queue: task.queue.as_str(),
+            state: task.state.as_str(),
+            blocked: task.blocked,
+            key: task.key.as_deref(),
+            group: task.group.as_deref(),
+            source: task.source.as_deref(),
+            priority: task.priority,
+            attempts: task.attempts,
+            claims: task.claims,
+            expiries: task.expiries,
+            created_at: task.created_at.to_string(),
+            run_at: task.run_at.to_string(),
+            prev_run_at: text(task.prev_run_at),
+            claimed_at: text(task.claimed_at),
+            lease: task.lease.as_ref().map(|lease| LeaseJson {
+                worker: lease.worker.as_str(),
+                until: lease.until.to_string(),
+                slot: lease.slot,
+            }),
+            cancel_requested: task.cancel_requested,
+            failed_at: text(task.failed_at),
+            error: task.error.as_deref(),
+            history: task
+                .history
+                .iter()
+                .map(|attempt| AttemptJson {
+                    worker: attempt.worker.as_str(),
+                    claimed_at: attempt.claimed_at.to_string(),
+                    ended_at: attempt.ended_at.to_string(),
+                    outcome: attempt.end.as_str(),
+                    error: attempt.error.as_deref(),
+                })
+                .collect(),
+            note: task.note.as_ref().map(|note| NoteJson { text: &note.text, by: &note.by }),
+            resolved_by: task.resolved_by.as_deref(),
+            resolved_at: text(task.resolved_at),
+            headers: &task.headers,
+            encoding: task.payload.encoding.as_str(),
+            payload: PayloadJson::of(&task.payload),
+        }
+    }
+}
+
+/// What people see of a payload.
+pub(crate) fn payload_text(payload: &Payload) -> String {
+    match std::str::from_utf8(&payload.bytes) {
+        Ok(text) if payload.encoding != Encoding::Msgpack => text.to_owned(),
+        _ => format!("{} bytes of {}", payload.bytes.len(), payload.encoding),
+    }
+}
+
+/// Where a task stands, in the words of `stats`: pending is told apart.
+pub(crate) fn standing(task: &Task, now: Timestamp) -> &'static str {
+    match task.state {
+        State::Pending if task.blocked => "blocked",
+        State::Pending if task.run_at > now => "delayed",
+        State::Pending => "ready",
+        other => other.as_str(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(payload: &Payload) -> String {
+        serde_json::to_string(&PayloadJson::of(payload)).expect("json")
+    }
+
+    #[test]
+    fn a_payload_is_itself_where_it_is_json() {
+        assert_eq!(json(&Payload::json(r#"{"b":1, "a":2.50}"#)), r#"{"b":1, "a":2.50}"#);
+        assert_eq!(json(&Payload::json("not json")), r#"{"text":"not json"}"#);
+        assert_eq!(json(&Payload::raw("plain")), r#"{"text":"plain"}"#);
+        assert_eq!(json(&Payload::raw(vec![0xff, 0x00])), r#"{"base64":"/wA="}"#);
+        assert_eq!(json(&Payload::msgpack(vec![0x01])), r#"{"base64":"AQ=="}"#);
+    }
+}

@@ -1,0 +1,202 @@
+//! Running workers until they are drained or told to stop, and telling how
+//! tasks fare meanwhile.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use gristmill::core::observed::StoreEvent;
+use gristmill::core::{Became, SettleAnswer};
+use gristmill::worker::{Force, WorkReport, Worker};
+use gristmill::{Mill, QueueName, TaskId};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{broadcast, oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::duration;
+use crate::exec::Leaving;
+use crate::failure::{Exit, Failure};
+use crate::output::{cut, time};
+
+/// Most running tasks whose start is remembered for the telling.
+const REMEMBERED: usize = 10_000;
+
+/// Signals within this time are one.
+const SAME_WISH: Duration = Duration::from_millis(200);
+
+/// What is told of tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tell {
+    /// Every end of an attempt.
+    All,
+    /// Only those that did not end in done.
+    Trouble,
+}
+
+/// How the workers ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Served {
+    pub(crate) report: WorkReport,
+    /// A signal asked for the end.
+    pub(crate) asked: bool,
+    /// A second one ended the patience.
+    pub(crate) forced: bool,
+}
+
+/// Runs the workers to their end. The first SIGINT or SIGTERM stops them, the
+/// second stops what runs, the third ends the process.
+pub(crate) async fn serve(
+    mill: &Mill,
+    workers: Vec<Worker>,
+    leaving: &Leaving,
+    tell: Tell,
+) -> Result<Served, Failure> {
+    let signals = Signals::new().map_err(|error| Failure::io("signals", &error))?;
+    let forces: Vec<Force> = workers.iter().map(Worker::force).collect();
+    let (stop, stopping) = watch::channel(0u8);
+    let listening = tokio::spawn(listen(signals, stop, forces));
+    let (over, ended) = oneshot::channel();
+    let telling = tokio::spawn(tell_of(mill.clone(), mill.watch(), tell, ended));
+    let mut running = JoinSet::new();
+    for worker in workers {
+        running.spawn(worker.run(first(stopping.clone())));
+    }
+    let mut served = Served::default();
+    let mut failure = None;
+    while let Some(ended) = running.join_next().await {
+        match ended {
+            Ok(Ok(report)) => add(&mut served.report, &report),
+            Ok(Err(error)) => failure = Some(Failure::from(error)),
+            Err(error) => {
+                failure =
+                    Some(Failure::new(Exit::Wrong, "wrong", format!("a worker ended: {error}")));
+            }
+        }
+    }
+    leaving.gone().await;
+    let signals = *stopping.borrow();
+    (served.asked, served.forced) = (signals > 0, signals > 1);
+    listening.abort();
+    // What was settled last is still to be told.
+    drop(over);
+    let _ = telling.await;
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(served),
+    }
+}
+
+fn add(sum: &mut WorkReport, report: &WorkReport) {
+    sum.done += report.done;
+    sum.not_done += report.not_done;
+    sum.released += report.released;
+    sum.lease_lost += report.lease_lost;
+}
+
+async fn first(mut stopping: watch::Receiver<u8>) {
+    // A closed channel is a process that ends anyhow.
+    let _ = stopping.wait_for(|signals| *signals > 0).await;
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+async fn listen(mut signals: Signals, stop: watch::Sender<u8>, forces: Vec<Force>) {
+    signals.next().await;
+    stop.send_replace(1);
+    // Some send it to us and then to our whole group (`timeout`, a terminal):
+    // that is one wish, not two.
+    let same_wish = async {
+        loop {
+            signals.next().await;
+        }
+    };
+    let _: Result<(), _> = tokio::time::timeout(SAME_WISH, same_wish).await;
+    say("stopping: what runs may finish within 30 seconds; once more stops it now");
+    signals.next().await;
+    say("stopping now: what still runs is given back");
+    stop.send_replace(2);
+    for force in &forces {
+        force.now();
+    }
+    signals.next().await;
+    std::process::exit(i32::from(Exit::Interrupted.code()));
+}
+
+/// One line on standard error; a closed one must not end a worker.
+pub(crate) fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Tells of each attempt that ends, until all is over. When they end faster
+/// than lines can be written, some are left out: the store never waits for its
+/// watchers.
+async fn tell_of(
+    mill: Mill,
+    mut events: broadcast::Receiver<StoreEvent>,
+    tell: Tell,
+    mut over: oneshot::Receiver<()>,
+) {
+    let mut started: HashMap<TaskId, (QueueName, Instant)> = HashMap::new();
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = events.recv() => event,
+            _ = &mut over => return,
+        };
+        match event {
+            Ok(StoreEvent::Claimed { queue, tasks, .. }) if started.len() < REMEMBERED => {
+                let now = Instant::now();
+                started.extend(tasks.into_iter().map(|id| (id, (queue.clone(), now))));
+            }
+            Ok(StoreEvent::Settled { id, answer }) => {
+                let Some((queue, since)) = started.remove(&id) else { continue };
+                let took = duration::show(since.elapsed());
+                if let Some(line) = ended(&mill, id, &answer, tell).await {
+                    say(format_args!("{queue} #{id} {line} (after {took})"));
+                }
+            }
+            Ok(_) => {}
+            Err(broadcast::error::RecvError::Lagged(_)) => started.clear(),
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
+}
+
+async fn ended(mill: &Mill, id: TaskId, answer: &SettleAnswer, tell: Tell) -> Option<String> {
+    let SettleAnswer::Recorded { became, .. } = answer else {
+        return matches!(answer, SettleAnswer::LeaseLost).then(|| "lost its lease".to_owned());
+    };
+    let why = || async {
+        let task = mill.inspect().task(id).await.ok().flatten();
+        let error = task.and_then(|task| task.history.last().and_then(|last| last.error.clone()));
+        error.map_or_else(String::new, |error| format!(": {}", cut(&error, 120)))
+    };
+    match became {
+        Became::Done => (tell == Tell::All).then(|| "done".to_owned()),
+        Became::Pending { run_at } => {
+            // Given back in its old place, it was due before.
+            let now = time::now();
+            let due = time::relative((*run_at).max(now), now);
+            Some(format!("again {due}{}", why().await))
+        }
+        Became::Failed => Some(format!("failed{}", why().await)),
+        Became::Cancelled => Some("cancelled".to_owned()),
+    }
+}

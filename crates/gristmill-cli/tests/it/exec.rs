@@ -1,0 +1,141 @@
+//! Handlers that are programs: what they get, how their end settles a task,
+//! and that none of them outlives its time.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::place::{Place, eventually, is_alive};
+
+#[test]
+fn the_exit_code_settles_the_task() {
+    let place = Place::with(&[&["q", "max_attempts=1", "backoff.base=1h", "backoff.jitter=false"]]);
+    for payload in ["0", "65", "75", "1", "signal"] {
+        place.ok(&["put", "q", payload, "--key", payload]);
+    }
+    let handler = "read x; echo oops-$x >&2; case $x in signal) kill -9 $$;; *) exit $x;; esac";
+    // The payload has no newline: `read` answers 1 and sets x all the same.
+    let report = place.json(&["work", "q", "--exec", handler, "--drain"]);
+    assert_eq!(report["done"], 1);
+    let task = |key: &str| place.json(&["list", "--key", key])[0].clone();
+    assert_eq!(task("0"), json!(null));
+    assert_eq!((&task("65")["state"], &task("65")["error"]), (&json!("failed"), &json!("oops-65")));
+    assert_eq!((&task("1")["state"], &task("1")["error"]), (&json!("failed"), &json!("oops-1")));
+    assert_eq!(task("signal")["error"], "killed by signal 9: oops-signal");
+    let released = task("75");
+    assert_eq!((&released["state"], &released["attempts"]), (&json!("pending"), &json!(0)));
+    assert_eq!(released["claims"], 1);
+    assert_eq!(place.stats("q")["delayed"], 1);
+}
+
+#[test]
+fn without_words_the_exit_status_is_the_error() {
+    let place = Place::with(&[&["q", "max_attempts=1"]]);
+    place.ok(&["put", "q", "1"]);
+    place.ok(&["work", "q", "--exec", "exit 7", "--drain"]);
+    assert_eq!(place.json(&["failed"])[0]["error"], "exit status 7");
+}
+
+#[test]
+fn the_last_4_kib_of_standard_error_are_kept() {
+    let place = Place::with(&[&["q", "max_attempts=1"]]);
+    place.ok(&["put", "q", "1"]);
+    let handler = "i=0; while [ $i -lt 2000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1";
+    place.ok(&["work", "q", "--exec", handler, "--drain"]);
+    let failed = place.json(&["failed"]);
+    let error = failed[0]["error"].as_str().unwrap();
+    assert!(error.ends_with("line 1999") && error.len() <= 4096 && error.len() > 4000);
+}
+
+#[test]
+fn a_handler_knows_its_task() {
+    let place = Place::with(&[&["q", "slots=2"]]);
+    place.ok(&["put", "q", "{\"to\":\"ada\"}", "--key", "k", "--group", "g", "--source", "s"]);
+    let handler = "env | grep ^GRISTMILL_TASK_ | sort; cat; echo";
+    let said = place.ok(&["work", "q", "--exec", handler, "--drain"]);
+    for line in [
+        "GRISTMILL_TASK_ID=1",
+        "GRISTMILL_TASK_QUEUE=q",
+        "GRISTMILL_TASK_KEY=k",
+        "GRISTMILL_TASK_ATTEMPT=1",
+        "GRISTMILL_TASK_CONCURRENT=0",
+        "GRISTMILL_TASK_SLOT=0",
+        "GRISTMILL_TASK_GROUP=g",
+        "GRISTMILL_TASK_SOURCE=s",
+        "GRISTMILL_TASK_ENCODING=json",
+        "{\"to\":\"ada\"}",
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line} is missing:\n{said}");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_not_inherited_either() {
+    let place = Place::with(&[&["q"]]);
+    place.ok(&["put", "q", "1"]);
+    let exec = ["work", "q", "--drain", "--exec", "echo key:${GRISTMILL_TASK_KEY-none}"];
+    let out = place.command(&exec).env("GRISTMILL_TASK_KEY", "outer").output().unwrap();
+    assert_eq!(String::from_utf8(out.stdout).unwrap().trim(), "key:none");
+}
+
+#[test]
+fn a_handler_need_not_read_its_payload() {
+    let place = Place::with(&[&["q"]]);
+    let large = format!("\"{}\"", "x".repeat(900_000));
+    for _ in 0..3 {
+        assert_eq!(place.run_with(&["put", "q", "-"], large.as_bytes()).code, 0);
+    }
+    let report = place.json(&["work", "q", "--exec", "true", "--drain"]);
+    assert_eq!(report["done"], 3);
+    place.run_with(&["put", "q", "-"], large.as_bytes());
+    let said = place.ok(&["work", "q", "--exec", "wc -c", "--drain"]);
+    assert_eq!(said.trim(), "900002");
+}
+
+#[test]
+fn what_stays_behind_and_holds_standard_error_holds_nobody_up() {
+    let place = Place::with(&[&["q"]]);
+    place.ok(&["put", "q", "1"]);
+    let start = Instant::now();
+    place.ok(&["work", "q", "--exec", "sleep 20 > /dev/null & exit 0", "--drain"]);
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    assert_eq!(place.stats("q")["total"], 0);
+}
+
+#[test]
+fn the_timeout_ends_the_whole_group() {
+    let place = Place::with(&[&["q", "max_attempts=1", "timeout=500ms"]]);
+    place.ok(&["put", "q", "1"]);
+    let handler = "sleep 300 & echo $! > inner; echo $$ > outer; wait";
+    place.ok(&["work", "q", "--exec", handler, "--drain"]);
+    let failed = place.json(&["failed"]);
+    assert_eq!(failed[0]["history"][0]["outcome"], "timed_out");
+    for name in ["inner", "outer"] {
+        let pid = std::fs::read_to_string(place.path(name)).unwrap();
+        assert!(!is_alive(&pid), "{name} {pid} is still there");
+    }
+}
+
+#[test]
+fn a_handler_that_will_not_end_is_killed() {
+    let place = Place::with(&[&["q", "max_attempts=1", "timeout=300ms"]]);
+    place.ok(&["put", "q", "1"]);
+    let handler = "trap '' TERM; echo $$ > outer; sleep 300; sleep 300";
+    place.ok(&["work", "q", "--exec", handler, "--drain"]);
+    let pid = std::fs::read_to_string(place.path("outer")).unwrap();
+    eventually("its end", || !is_alive(&pid));
+    assert_eq!(place.json(&["failed"])[0]["history"][0]["outcome"], "timed_out");
+}
+
+#[test]
+fn with_json_only_the_report_is_on_standard_output() {
+    let place = Place::with(&[&["q"]]);
+    place.ok(&["put", "q", "1"]);
+    let answer = place.run(&["work", "q", "--exec", "echo chatter", "--drain", "--json"]);
+    assert_eq!(
+        answer.stdout.trim(),
+        r#"{"done":1,"lease_lost":0,"not_done":0,"released":0}"#,
+        "{answer:?}"
+    );
+    assert!(answer.stderr.contains("chatter"));
+}

@@ -1,0 +1,17 @@
+//! The binary as a shell sees it: arguments, standard streams, exit codes,
+//! signals, and what stands in the store afterwards.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests assert by panicking, in helpers too"
+)]
+
+mod bad_input;
+mod bulk;
+mod exec;
+mod place;
+mod readme;
+mod round_trip;
+mod stop;
+mod up;

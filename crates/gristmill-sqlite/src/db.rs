@@ -35,7 +35,7 @@ impl<'c> Db<'c> {
         self.conn
     }
 
-    /// Runs a statement that steers the connection (`BEGIN`, `PRAGMA`, ...).
+    /// Runs a statement that steers the transaction (`BEGIN`, `COMMIT`, ...).
     pub(crate) fn steer(&self, statement: &str) -> rusqlite::Result<()> {
         self.conn.prepare_cached(statement)?.raw_query().next()?;
         Ok(())

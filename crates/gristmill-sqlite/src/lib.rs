@@ -9,6 +9,7 @@
 //! How tasks lie in the file is told in `sql/migration/`; every statement has a
 //! file of its own in `sql/`.
 
+mod ask;
 mod attempt;
 mod backup;
 pub mod bare;
@@ -22,6 +23,7 @@ mod errors;
 mod inside;
 mod known;
 mod lease;
+mod lock;
 mod migration;
 mod moves;
 mod open;

@@ -10,12 +10,13 @@ use gristmill_core::{Clock, Limits, Result, StoreError, WakeSignal};
 use tokio::sync::oneshot;
 
 use crate::Options;
+use crate::ask::{Asked, Order, Weight};
 use crate::db::Db;
 use crate::known::Known;
 use crate::reader::{self, Question, READERS};
 use crate::sql::Sql;
 use crate::write::Write;
-use crate::writer::{self, Asked, Order, Setup, Weight};
+use crate::writer::{self, Setup};
 
 /// Tasks in one SQLite file, which may be the application's own.
 ///
@@ -64,6 +65,7 @@ impl SqliteStore {
             clock: options.clock.clone(),
             limits: options.limits.clone(),
             group: options.group.max(1),
+            busy_timeout: options.busy_timeout,
             wake: wake.clone(),
             waiting: waiting.clone(),
         };
@@ -177,6 +179,23 @@ impl SqliteStore {
             let _ = ended.send(());
         })?;
         end.await.map_err(|_| StoreError::Unavailable("the store's threads did not end".to_owned()))
+    }
+}
+
+/// How long a dropped store waits for its threads.
+const PARTING: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Drop for SqliteStore {
+    /// Ends the threads and waits a moment for them, so that the file is
+    /// usually closed afterwards; `close` waits for certain.
+    fn drop(&mut self) {
+        let _ = self.orders.send(Order::Close);
+        drop(self.questions.get_mut().map(Option::take));
+        let start = std::time::Instant::now();
+        let threads = self.threads.get_mut().map(std::mem::take).unwrap_or_default();
+        while threads.iter().any(|thread| !thread.is_finished()) && start.elapsed() < PARTING {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 }
 

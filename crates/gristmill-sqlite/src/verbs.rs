@@ -13,8 +13,8 @@ use gristmill_core::{
 };
 
 use crate::SqliteStore;
+use crate::ask::Weight;
 use crate::read::Lister;
-use crate::writer::Weight;
 use crate::{roles, schedules, stats};
 
 #[async_trait]

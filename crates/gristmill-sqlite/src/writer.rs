@@ -11,33 +11,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use gristmill_core::{Clock, Durability, Limits, QueueName, Result, StoreError, Token, WakeSignal};
+use gristmill_core::{Clock, Durability, Limits, QueueName, Result, StoreError, WakeSignal};
 use rusqlite::{Connection, params};
-use tokio::sync::oneshot;
 
+use crate::ask::{Ask, Asked, Order, Weight};
 use crate::db::Db;
 use crate::errors::{fault, refused_before_commit};
 use crate::known::Known;
+use crate::lock;
 use crate::sql::Sql;
 use crate::write::Write;
 
 /// Another process's commit is looked for this often while someone waits.
 const LOOK: Duration = Duration::from_millis(40);
+/// A process that wrote within this time is given way to.
+const SHARED: Duration = Duration::from_secs(1);
 /// What a relaxed queue wrote is safe from a power cut after this.
 const RELAXED: Duration = Duration::from_millis(900);
 
-/// What an answer must survive, which decides how the group is committed.
-#[derive(Debug, Clone)]
-pub(crate) enum Weight {
-    /// A power cut may undo it: claims, extensions, reports.
-    Light,
-    /// Light, unless the queue has slots.
-    Claim(QueueName),
-    /// As these queues say, and those of these leases.
-    Queues(Vec<QueueName>, Vec<Token>),
-    /// It must survive a power cut.
-    Full,
-}
+/// The values of `PRAGMA synchronous`.
+const NORMAL: i64 = 1;
+const FULL: i64 = 2;
 
 /// How a group is committed, lightest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,66 +41,12 @@ enum Sync {
     Full,
 }
 
-/// A request with its way back.
-pub(crate) trait Ask: Send {
-    fn weight(&self) -> &Weight;
-    /// Runs it; may be called again after a rollback.
-    fn run(&mut self, write: &mut Write<'_, '_>) -> Result<()>;
-    /// Answers: what it found, or the error of the commit.
-    fn answer(self: Box<Self>, outcome: Result<()>);
-}
-
-/// A request made of a function.
-pub(crate) struct Asked<T, F> {
-    weight: Weight,
-    work: F,
-    found: Option<T>,
-    reply: oneshot::Sender<Result<T>>,
-}
-
-impl<T, F> Asked<T, F> {
-    pub(crate) fn new(weight: Weight, work: F) -> (Self, oneshot::Receiver<Result<T>>) {
-        let (reply, answer) = oneshot::channel();
-        let asked = Asked { weight, work, found: None, reply };
-        (asked, answer)
-    }
-}
-
-impl<T, F> Ask for Asked<T, F>
-where
-    T: Send,
-    F: FnMut(&mut Write<'_, '_>) -> Result<T> + Send,
-{
-    fn weight(&self) -> &Weight {
-        &self.weight
-    }
-
-    fn run(&mut self, write: &mut Write<'_, '_>) -> Result<()> {
-        self.found = Some((self.work)(write)?);
-        Ok(())
-    }
-
-    fn answer(self: Box<Self>, outcome: Result<()>) {
-        let Asked { found, reply, .. } = *self;
-        let answer = outcome.and_then(|()| found.ok_or(StoreError::Closed));
-        // Nobody waits for it any more: what was asked is done all the same.
-        let _ = reply.send(answer);
-    }
-}
-
-/// What the writer is told.
-pub(crate) enum Order {
-    Ask(Box<dyn Ask>),
-    /// Someone waits: look for other processes' commits.
-    Look,
-    Close,
-}
-
 /// What the writer needs beside its connection.
 pub(crate) struct Setup {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) group: usize,
+    pub(crate) busy_timeout: Duration,
     pub(crate) wake: Arc<WakeSignal>,
     pub(crate) waiting: Arc<AtomicUsize>,
 }
@@ -120,6 +60,7 @@ pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) 
         synchronous: Sync::Full,
         unsynced: None,
         suspect: false,
+        shared: None,
     };
     while let Some(group) = writer.gather(orders) {
         if !group.is_empty() {
@@ -143,6 +84,8 @@ struct Writer<'c> {
     /// A sync failed: what lies in the log may never reach the disk, although
     /// the next sync will say it did.
     suspect: bool,
+    /// When another process was last seen writing.
+    shared: Option<Instant>,
 }
 
 impl Writer<'_> {
@@ -253,13 +196,15 @@ impl Writer<'_> {
             self.start_new_log()?;
         }
         self.set_synchronous(sync)?;
-        let asked = Instant::now();
-        self.db.steer("BEGIN IMMEDIATE").map_err(|e| fault(&e))?;
-        let waited = asked.elapsed();
+        if self.shared.is_some_and(|since| since.elapsed() < SHARED) {
+            lock::give_way();
+        }
+        let waited = lock::take(&self.db, self.setup.busy_timeout).map_err(|e| fault(&e))?;
         let refreshed = self.known.refresh(&self.db);
         match refreshed {
             Ok(others) => {
                 if others {
+                    self.shared = Some(Instant::now());
                     self.setup.wake.wake_all();
                 }
             }
@@ -376,12 +321,20 @@ impl Writer<'_> {
         if (sync == Sync::Full) == (self.synchronous == Sync::Full) {
             return Ok(());
         }
-        let statement = if sync == Sync::Full {
-            "PRAGMA synchronous = FULL"
-        } else {
-            "PRAGMA synchronous = NORMAL"
-        };
-        self.db.steer(statement).map_err(|e| fault(&e))?;
+        let wanted = if sync == Sync::Full { FULL } else { NORMAL };
+        // SQLite obeys this pragma when it is prepared, not when it is run: a
+        // statement from the cache would change nothing. Every durable answer
+        // rests on it, so it is also read back.
+        let conn = self.db.conn();
+        let in_force = conn
+            .pragma_update(None, "synchronous", wanted)
+            .and_then(|()| conn.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0)))
+            .map_err(|e| fault(&e))?;
+        if in_force != wanted {
+            return Err(StoreError::Unavailable(format!(
+                "synchronous is {in_force} and {wanted} is needed"
+            )));
+        }
         self.synchronous = sync;
         Ok(())
     }

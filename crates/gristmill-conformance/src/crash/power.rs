@@ -4,9 +4,14 @@
 //! page cache and survives it. `xfs_io -x -c shutdown` makes the file system
 //! forget everything that was not flushed, as a power cut would; mounting it
 //! again replays its journal.
+//!
+//! A power cut stops the processes at the same instant. So they are stopped
+//! first: otherwise they would go on for some milliseconds on a file system
+//! that is being shut down, whose `fsync` may then say yes to what it no longer
+//! writes, and note an answer that nobody could have heard.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use super::Open;
@@ -43,6 +48,7 @@ pub fn power_cuts(plan: &PowerPlan, folder: &Path, open: Open) -> Result<Verdict
     for cut in 1..=plan.cuts {
         let mut children = [site.start("producer"), site.start("producer"), site.start("worker")];
         std::thread::sleep(Duration::from_millis(250 + dice.below(450) as u64));
+        stop(&children)?;
         image.cut()?;
         for child in &mut children {
             kill(child);
@@ -56,6 +62,27 @@ pub fn power_cuts(plan: &PowerPlan, folder: &Path, open: Open) -> Result<Verdict
         }
     }
     Ok(verdict)
+}
+
+/// Stops the children where they are, and returns when all stand still.
+fn stop(children: &[Child]) -> Result<(), String> {
+    let ids: Vec<String> = children.iter().map(|child| child.id().to_string()).collect();
+    let mut arguments = vec!["-STOP"];
+    arguments.extend(ids.iter().map(String::as_str));
+    run("kill", &arguments)?;
+    for id in &ids {
+        // Every thread: one that is inside a system call stops at its end.
+        let threads = Path::new("/proc").join(id).join("task");
+        while !std::fs::read_dir(&threads).map_err(|e| e.to_string())?.all(|thread| {
+            thread.is_ok_and(|thread| {
+                let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+                stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+            })
+        }) {
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
 }
 
 /// A file system in a file.

@@ -1,6 +1,8 @@
 //! A claim costs what it takes, whatever waits: rows visited, and rate, with
 //! little in the store and with millions in front.
 
+#![allow(clippy::indexing_slicing, reason = "tests assert")]
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::indexing_slicing,
     reason = "tests: a broken expectation ends the test at its line"
 )]
 

@@ -31,14 +31,16 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Drops what another connection may have changed. Returns whether one
-    /// wrote. To be called within a transaction.
+    /// Drops what another connection may have changed. Returns whether one may
+    /// have written: also when nothing was known before, or a commit between
+    /// the opening and the first look would wake nobody. To be called within a
+    /// transaction.
     pub(crate) fn refresh(&mut self, db: &Db<'_>) -> Result<bool> {
         let version = data_version(db)?;
         if self.data_version == Some(version) {
             return Ok(false);
         }
-        let first = self.data_version.replace(version).is_none();
+        self.data_version = Some(version);
         self.next_id = None;
         self.bound.clear();
         let settings = settings_version(db)?;
@@ -46,13 +48,13 @@ impl Known {
             self.forget_queues();
             self.settings = Some(settings);
         }
-        Ok(!first)
+        Ok(true)
     }
 
-    /// Whether another connection wrote since the last transaction, without
-    /// one.
+    /// Whether another connection may have written since the last
+    /// transaction; asked without one.
     pub(crate) fn others_wrote(&self, db: &Db<'_>) -> Result<bool> {
-        Ok(self.data_version.is_some() && self.data_version != Some(data_version(db)?))
+        Ok(self.data_version != Some(data_version(db)?))
     }
 
     /// After a rollback nothing learnt in the transaction holds.

@@ -210,6 +210,14 @@ pub const LEASE_MIN: Duration = Duration::from_millis(100);
 /// Longest lease, timeout, backoff or window.
 pub const SPAN_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
+/// Why a lease cannot have this length, if so.
+#[must_use]
+pub fn lease_fault(lease: Duration) -> Option<String> {
+    (lease < LEASE_MIN || lease > SPAN_MAX).then(|| {
+        format!("a lease of {lease:?} is not possible: it is from {LEASE_MIN:?} to a year")
+    })
+}
+
 impl Settings {
     /// Whether a claim takes one task at a time.
     #[must_use]

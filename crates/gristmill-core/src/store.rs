@@ -65,7 +65,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>>;
 
     /// Prolongs leases; one answer each, in order. A lease whose time is over
-    /// but whose tasks nobody took is prolonged like any other.
+    /// but whose tasks nobody took is prolonged like any other. A length that
+    /// no lease can have is an error, and then none is prolonged.
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>>;
 
     /// Takes back tasks of all queues whose lease ran out, a bounded number a

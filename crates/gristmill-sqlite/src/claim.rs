@@ -1,6 +1,6 @@
 //! Claiming: the front of the queue under a new lease.
 
-use gristmill_core::settings::{LEASE_MIN, SPAN_MAX};
+use gristmill_core::settings::lease_fault;
 use gristmill_core::{Claim, ClaimRequest, Queue, Result, StoreError};
 use rusqlite::params;
 
@@ -21,8 +21,8 @@ impl Write<'_, '_> {
             return Err(StoreError::Invalid("this token has claimed before".to_owned()));
         }
         let lease = request.lease.unwrap_or(queue.settings.lease);
-        if lease < LEASE_MIN || lease > SPAN_MAX {
-            return Err(StoreError::Invalid(format!("a lease of {lease:?} is not possible")));
+        if let Some(fault) = lease_fault(lease) {
+            return Err(StoreError::Invalid(fault));
         }
         let mut claim = Claim {
             token: request.token,

@@ -1,6 +1,7 @@
 //! Settling and extending: both ask for the task's current token.
 
 use gristmill_core::policy::outcome::{Next, after_settlement};
+use gristmill_core::settings::lease_fault;
 use gristmill_core::{
     AttemptEnd, ExtendAnswer, Extension, Outcome, Result, SettleAnswer, Settlement, StoreError,
     TaskId, Token,
@@ -165,6 +166,9 @@ impl Write<'_, '_> {
 
     /// Prolongs leases; one answer each.
     pub(crate) fn extend(&mut self, extensions: &[Extension]) -> Result<Vec<ExtendAnswer>> {
+        if let Some(fault) = extensions.iter().find_map(|e| lease_fault(e.lease)) {
+            return Err(StoreError::Invalid(fault));
+        }
         extensions.iter().map(|extension| self.extend_one(extension)).collect()
     }
 

@@ -27,6 +27,7 @@ macro_rules! for_each_behaviour {
                 rule_02_reclaim_takes_expired_leases_back,
                 rule_02_a_sweep_takes_expired_leases_back,
                 rule_02_many_expired_leases_all_come_back,
+                rule_02_a_lease_of_an_impossible_length_is_an_error,
                 rule_02_an_extended_lease_lives_on,
                 rule_02_an_extension_covers_all_open_tasks_of_its_token,
                 rule_02_a_late_extension_holds_while_nobody_took_the_task,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use gristmill_core::{ExtendAnswer, Outcome, State};
+use gristmill_core::{ExtendAnswer, Extension, Outcome, State, StoreError};
 
 use crate::fixture::Fixture;
 use crate::handle::held;
@@ -207,4 +207,20 @@ pub(super) async fn rule_02_reclaimers_that_race_take_each_task_back_once(f: &mu
     assert_eq!(total, 60);
     assert!(f.all().await.iter().all(|task| task.attempts == 1 && task.expiries == 1));
     assert_eq!(f.stats(&q).await.counters.expired, 60);
+}
+
+pub(super) async fn rule_02_a_lease_of_an_impossible_length_is_an_error(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    f.enqueue_all(&q, plain(1)).await;
+    let held = f.claim_one(&q).await;
+    for lease in [secs(0), secs(1_000_000_000)] {
+        let extension = Extension { token: held.token, lease };
+        let answer = f.store.extend(vec![extension]).await;
+        assert!(matches!(answer, Err(StoreError::Invalid(_))), "{lease:?}: {answer:?}");
+    }
+    // Nothing was prolonged or cut short.
+    f.advance(secs(59));
+    assert_eq!(f.reclaim().await, 0);
+    f.advance(secs(2));
+    assert_eq!(f.reclaim().await, 1);
 }

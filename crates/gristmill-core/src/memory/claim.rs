@@ -17,8 +17,8 @@ impl State {
         }
         let settings = self.queue_mut(number)?.queue.settings.clone();
         let lease = request.lease.unwrap_or(settings.lease);
-        if lease < crate::settings::LEASE_MIN || lease > crate::settings::SPAN_MAX {
-            return Err(StoreError::Invalid(format!("a lease of {lease:?} is not possible")));
+        if let Some(fault) = crate::settings::lease_fault(lease) {
+            return Err(StoreError::Invalid(fault));
         }
         let mut claim = Claim {
             token: request.token,

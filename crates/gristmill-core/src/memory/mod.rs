@@ -122,7 +122,7 @@ impl Store for MemoryStore {
     }
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
-        self.write(|state, now| Ok(state.extend(&extensions, now)))
+        self.write(|state, now| state.extend(&extensions, now))
     }
 
     async fn reclaim(&self) -> Result<u64> {

@@ -2,6 +2,7 @@
 
 use super::state::State;
 use crate::policy::outcome::{Back, Next, after_settlement};
+use crate::settings::lease_fault;
 use crate::{
     AttemptEnd, Became, ExtendAnswer, Extension, Outcome, Result, SettleAnswer, Settlement,
     State as TaskState, StoreError, TaskId, Timestamp, Token,
@@ -146,8 +147,15 @@ impl State {
         self.enter(id.0, now);
     }
 
-    pub(super) fn extend(&mut self, extensions: &[Extension], now: Timestamp) -> Vec<ExtendAnswer> {
-        extensions.iter().map(|extension| self.extend_one(extension, now)).collect()
+    pub(super) fn extend(
+        &mut self,
+        extensions: &[Extension],
+        now: Timestamp,
+    ) -> Result<Vec<ExtendAnswer>> {
+        if let Some(fault) = extensions.iter().find_map(|e| lease_fault(e.lease)) {
+            return Err(StoreError::Invalid(fault));
+        }
+        Ok(extensions.iter().map(|extension| self.extend_one(extension, now)).collect())
     }
 
     fn extend_one(&mut self, extension: &Extension, now: Timestamp) -> ExtendAnswer {

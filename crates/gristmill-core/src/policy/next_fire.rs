@@ -1,13 +1,18 @@
 //! When a schedule fires next, and which fires are due.
 
+mod cron;
+#[cfg(test)]
+mod daylight;
+#[cfg(test)]
+mod oracle;
+
 use std::str::FromStr;
 use std::time::Duration;
 
-use croner::Cron;
-use croner::parser::{CronParser, Seconds};
 use jiff::tz::TimeZone;
 
 use crate::{Missed, Rule, Timestamp};
+use cron::CronTimes;
 
 /// Most fires that the policy `all` makes up for.
 pub const MISSED_MAX: usize = 100;
@@ -27,7 +32,7 @@ pub struct FireTimes {
 
 #[derive(Debug, Clone)]
 enum Parsed {
-    Cron(Box<Cron>, TimeZone),
+    Cron(Box<CronTimes>),
     Every(i64),
 }
 
@@ -43,11 +48,9 @@ impl FireTimes {
         })?;
         let rule = match rule {
             Rule::Cron(text) => {
-                let parser = CronParser::builder().seconds(Seconds::Optional).build();
-                let cron = parser
-                    .parse(text)
+                let cron = CronTimes::read(text, zone_read)
                     .map_err(|e| RuleError(format!("'{text}' is not a cron expression: {e}")))?;
-                Parsed::Cron(Box::new(cron), zone_read)
+                Parsed::Cron(Box::new(cron))
             }
             Rule::Every(interval) => {
                 if *interval < EVERY_MIN || *interval > Duration::from_secs(366 * 24 * 3600) {
@@ -79,60 +82,59 @@ impl FireTimes {
                     micros.checked_sub(micros.rem_euclid(*interval))?.checked_add(*interval)?;
                 Some(Timestamp::from_micros(next)).filter(|t| *t <= Timestamp::MAX)
             }
-            Parsed::Cron(cron, zone) => {
-                let from = jiff::Timestamp::from_microsecond(instant.as_micros()).ok()?;
-                let next = cron.find_next_occurrence(&from.to_zoned(zone.clone()), false).ok()?;
-                Some(Timestamp::from_micros(next.timestamp().as_microsecond()))
-            }
+            // Fires are whole seconds: the first after a fraction is the first
+            // after the second it belongs to.
+            Parsed::Cron(cron) => from_second(cron.after(second(instant))?),
         }
+    }
+
+    /// The last fire at or before `instant` and after `floor`.
+    #[must_use]
+    pub fn up_to(&self, instant: Timestamp, floor: Timestamp) -> Option<Timestamp> {
+        let found = match &self.rule {
+            Parsed::Every(interval) => {
+                let micros = instant.as_micros();
+                Timestamp::from_micros(micros - micros.rem_euclid(*interval))
+            }
+            Parsed::Cron(cron) => from_second(cron.up_to(second(instant), second(floor))?)?,
+        };
+        Some(found).filter(|at| *at > floor)
     }
 
     /// Which fires to make now, for a schedule decided up to `decided_until`.
+    ///
+    /// Looks back from now, as many fires as the policy can want: years of
+    /// downtime cost as much as a minute.
     #[must_use]
     pub fn due(&self, decided_until: Timestamp, now: Timestamp, missed: Missed) -> Due {
-        let mut fires = Vec::new();
-        let mut next = self.after(decided_until);
-        while let Some(at) = next.filter(|at| *at <= now) {
-            fires.push(at);
-            // Years of downtime must not become years of fires: the policies
-            // need at most the last hundred.
-            if fires.len() > MISSED_MAX {
-                fires.remove(0);
-                if self.behind(at, now) {
-                    return self.due(now.before(self.window(at)), now, missed);
-                }
-            }
-            next = self.after(at);
+        let most = match missed {
+            Missed::All => MISSED_MAX,
+            Missed::Once | Missed::Skip => 1,
+        };
+        let before = |at: Timestamp| Timestamp::from_micros(at.as_micros() - 1);
+        let newest = self.up_to(now, decided_until);
+        let mut fires: Vec<Timestamp> =
+            std::iter::successors(newest, |at| self.up_to(before(*at), decided_until))
+                .take(most)
+                .collect();
+        fires.reverse();
+        if missed == Missed::Skip {
+            // A fire is missed once the next one is due as well, or when it is
+            // more than a minute late.
+            fires.retain(|at| now.since(*at) <= Duration::from_secs(60));
         }
-        match missed {
-            Missed::All => {
-                let skip = fires.len().saturating_sub(MISSED_MAX);
-                fires.drain(..skip);
-            }
-            Missed::Once => {
-                fires.drain(..fires.len().saturating_sub(1));
-            }
-            Missed::Skip => {
-                // A fire is missed once the next one is due as well, or when
-                // it is more than a minute late.
-                fires.drain(..fires.len().saturating_sub(1));
-                fires.retain(|at| now.since(*at) <= Duration::from_secs(60));
-            }
-        }
-        Due { fires, decided_until: now.max(decided_until), next }
+        let decided_until = now.max(decided_until);
+        Due { fires, decided_until, next: self.after(decided_until) }
     }
+}
 
-    /// Whether a walk from `at` to `now` would be long.
-    fn behind(&self, at: Timestamp, now: Timestamp) -> bool {
-        now.since(at) > self.window(at).saturating_mul(2)
-    }
+fn second(instant: Timestamp) -> i64 {
+    instant.as_micros().div_euclid(1_000_000)
+}
 
-    /// A span that holds at least a hundred fires, by the distance between
-    /// those seen.
-    fn window(&self, at: Timestamp) -> Duration {
-        let step = self.after(at).map_or(Duration::ZERO, |next| next.since(at));
-        step.saturating_mul(400).max(Duration::from_secs(400))
-    }
+fn from_second(second: i64) -> Option<Timestamp> {
+    let at = Timestamp::from_micros(second.checked_mul(1_000_000)?);
+    Some(at).filter(|at| *at <= Timestamp::MAX)
 }
 
 /// What a scheduler has to do.
@@ -213,6 +215,32 @@ mod tests {
         assert_eq!(all.fires.last(), Some(&at("2029-01-01T05:00:00Z")));
     }
 
+    /// Expressions, and a span in seconds that holds a hundred of their fires
+    /// wherever it lies (or all there can be).
+    const LATE: &[(&str, u64)] = &[
+        ("* * * * * *", 200),
+        ("*/7 */3 * * * *", 7_200),
+        ("* * * * *", 7_200),
+        ("30 2 * * *", 110 * 86_400),
+        ("0,30 1,2 * * 0", 400_000_000),
+        ("0 * * 1 1 *", 400 * 86_400),
+        ("0 0 29 2 *", 400_000_000),
+        ("*/20 1-3 * * *", 40 * 86_400),
+        ("@hourly", 11 * 86_400),
+    ];
+
+    #[test]
+    fn years_of_seconds_cost_a_hundred_steps() {
+        let (from, now) = (at("2000-01-01T00:00:00Z"), at("2026-06-01T00:00:00Z"));
+        for expression in ["* * * * * *", "* * * 1 1 *", "0 0 29 2 *"] {
+            let due = cron(expression, "Europe/Athens").due(from, now, Missed::All);
+            assert!(due.fires.len() == 100 || expression.ends_with("29 2 *"), "{expression}");
+            assert!(due.fires.is_sorted() && due.fires.last().is_some_and(|at| *at <= now));
+        }
+        let every = FireTimes::new(&Rule::Every(EVERY_MIN), "UTC").expect("a rule");
+        assert_eq!(every.due(from, now, Missed::All).fires.len(), 100);
+    }
+
     proptest! {
         #[test]
         fn fires_rise_and_never_repeat(
@@ -235,6 +263,29 @@ mod tests {
             let mut steps = times.due(start, middle, Missed::All).fires;
             steps.extend(times.due(middle, end, Missed::All).fires);
             prop_assert_eq!(steps, times.due(start, end, Missed::All).fires);
+        }
+
+        #[test]
+        fn making_up_finds_exactly_the_last_fires(
+            start in 1_700_000_000i64..1_900_000_000, past in 0i64..400_000_000,
+            expression in 0usize..LATE.len(), zone in 0usize..4,
+        ) {
+            let (expression, near) = LATE[expression];
+            let zone = ["UTC", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo"][zone];
+            let times = cron(expression, zone);
+            let now = Timestamp::from_micros((start + past) * 1_000_000 + 999_999);
+            let decided = Timestamp::from_micros(start * 1_000_000);
+            // Walks forward from a point that surely has a hundred fires
+            // ahead, or from the beginning.
+            let near = now.before(Duration::from_secs(near)).max(decided);
+            let walk = std::iter::successors(times.after(near), |at| times.after(*at));
+            let walked: Vec<Timestamp> = walk.take_while(|at| *at <= now).collect();
+            let last = &walked[walked.len().saturating_sub(MISSED_MAX)..];
+            let due = times.due(decided, now, Missed::All);
+            prop_assert_eq!(&due.fires, last);
+            prop_assert_eq!(due.next, times.after(now));
+            let once = times.due(decided, now, Missed::Once).fires;
+            prop_assert_eq!(&once[..], &walked[walked.len().saturating_sub(1)..]);
         }
 
         #[test]

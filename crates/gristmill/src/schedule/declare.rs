@@ -1,0 +1,156 @@
+//! Declaring a schedule, said step by step.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use gristmill_core::{
+    Missed, Overlap, Payload, QueueName, Rule, Schedule, ScheduleDeclaration, ScheduleName,
+    StoreError,
+};
+
+use super::finder::{Find, Finding, boxed};
+use crate::{Error, Mill, RawTask, TaskType};
+
+/// A schedule to be declared: when it is awaited, or by the scheduler it is
+/// given to.
+#[must_use = "a schedule is declared when this is awaited or given to a scheduler"]
+pub struct NewSchedule {
+    mill: Mill,
+    name: String,
+    rule: Option<Rule>,
+    zone: String,
+    missed: Missed,
+    overlap: Overlap,
+    target: Option<Result<(String, Option<Payload>), Error>>,
+    finder: Option<Find>,
+}
+
+impl fmt::Debug for NewSchedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewSchedule")
+            .field("name", &self.name)
+            .field("rule", &self.rule)
+            .field("zone", &self.zone)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NewSchedule {
+    pub(crate) fn new(mill: Mill, name: &str) -> Self {
+        NewSchedule {
+            mill,
+            name: name.to_owned(),
+            rule: None,
+            zone: "UTC".to_owned(),
+            missed: Missed::default(),
+            overlap: Overlap::default(),
+            target: None,
+            finder: None,
+        }
+    }
+
+    /// Fires when a cron expression says so: `0 7 * * *`, with seconds in
+    /// front if there are six fields, or `@daily` and the like.
+    pub fn cron(mut self, expression: &str) -> Self {
+        self.rule = Some(Rule::Cron(expression.to_owned()));
+        self
+    }
+
+    /// Fires this often, counted from the epoch, so that every process agrees.
+    pub fn every(mut self, interval: Duration) -> Self {
+        self.rule = Some(Rule::Every(interval));
+        self
+    }
+
+    /// The time zone the expression is read in, by its IANA name; UTC unless
+    /// said.
+    pub fn zone(mut self, zone: &str) -> Self {
+        self.zone = zone.to_owned();
+        self
+    }
+
+    /// What happens to fires that nobody made; one for all of them unless
+    /// said.
+    pub fn missed(mut self, missed: Missed) -> Self {
+        self.missed = missed;
+        self
+    }
+
+    /// What happens when the task of the fire before still stands; another one
+    /// is put unless said.
+    pub fn overlap(mut self, overlap: Overlap) -> Self {
+        self.overlap = overlap;
+        self
+    }
+
+    /// Puts this task at each fire. Only its payload is stored, not its key:
+    /// a fire is a task of its own, and [`NewSchedule::overlap`] says whether
+    /// two may stand.
+    pub fn puts<T: TaskType>(mut self, task: &T) -> Self {
+        self.target = Some(RawTask::typed(task).and_then(|raw| {
+            let queue = raw.queue().to_owned();
+            Ok((queue, Some(raw.into_new_task()?.payload)))
+        }));
+        self
+    }
+
+    /// Puts this payload on a queue at each fire.
+    pub fn puts_raw(mut self, queue: &str, payload: Payload) -> Self {
+        self.target = Some(Ok((queue.to_owned(), Some(payload))));
+        self
+    }
+
+    /// Calls this code at each fire: it lists what is due and puts it on the
+    /// queue. It runs in one process at a time, under the schedule's lease,
+    /// and only where the schedule is given to a [`Scheduler`](super::Scheduler).
+    ///
+    /// The code lives in this program; the store knows when it is to run.
+    /// Several missed fires are one run: a finder finds all that is due.
+    pub fn finder<F, R, E>(mut self, queue: &str, find: F) -> Self
+    where
+        F: Fn(Finding) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), E>> + Send + 'static,
+        E: fmt::Display + Send + 'static,
+    {
+        self.target = Some(Ok((queue.to_owned(), None)));
+        self.finder = Some(boxed(find));
+        self
+    }
+
+    /// The code, for the scheduler that will run it.
+    pub(super) fn take_finder(&mut self) -> Option<Find> {
+        self.finder.take()
+    }
+
+    fn declaration(self) -> Result<(Mill, ScheduleDeclaration), Error> {
+        let lacks = |what: &str| StoreError::Invalid(format!("schedule '{}' {what}", self.name));
+        let rule = self.rule.ok_or_else(|| lacks("has no rule: say cron or every"))?;
+        let target = self.target.ok_or_else(|| lacks("puts nothing: say puts or finder"))?;
+        let (queue, payload) = target?;
+        let declaration = ScheduleDeclaration {
+            name: ScheduleName::new(&self.name)?,
+            queue: QueueName::new(&queue)?,
+            rule,
+            zone: self.zone,
+            payload,
+            missed: self.missed,
+            overlap: self.overlap,
+        };
+        Ok((self.mill, declaration))
+    }
+}
+
+impl IntoFuture for NewSchedule {
+    type Output = Result<Schedule, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let declaration = self.declaration();
+        Box::pin(async move {
+            let (mill, declaration) = declaration?;
+            Ok(mill.store().declare_schedule(declaration).await?)
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! One look at the schedules: makes the fires that are due, and says when to
+//! look again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gristmill_core::policy::next_fire::FireTimes;
+use gristmill_core::{
+    Clock, Fire, FireAnswer, Headers, NewTask, Payload, PutAnswer, Refusal, Rule, Schedule,
+    ScheduleName, StoreError, Timestamp, WorkerId,
+};
+
+use super::finder::Find;
+use super::lease::DueFind;
+use super::{FIRE_HEADER, SCHEDULE_HEADER, ScheduleReport};
+use crate::Mill;
+
+/// What a scheduler remembers between two looks. Nothing of it decides: the
+/// store does.
+pub(super) struct Engine {
+    pub(super) mill: Mill,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) who: WorkerId,
+    pub(super) hold: Duration,
+    pub(super) finders: HashMap<ScheduleName, Find>,
+    pub(super) report: ScheduleReport,
+    /// Rules that were read, so that an idle look costs one read of the store.
+    read: HashMap<ScheduleName, (Rule, String, Option<FireTimes>)>,
+    /// Schedules whose queue was full at the last look.
+    held_back: HashSet<ScheduleName>,
+}
+
+/// What one look found.
+#[derive(Default)]
+pub(super) struct Look {
+    /// The earliest fire ahead.
+    pub(super) next: Option<Timestamp>,
+    /// Finders to be run.
+    pub(super) finds: Vec<DueFind>,
+    /// A due fire waits for room in its queue.
+    pub(super) waits_for_room: bool,
+}
+
+impl Engine {
+    pub(super) fn new(
+        mill: Mill,
+        clock: Arc<dyn Clock>,
+        finders: HashMap<ScheduleName, Find>,
+        hold: Duration,
+    ) -> Result<Self, StoreError> {
+        Ok(Engine {
+            mill,
+            clock,
+            who: WorkerId::random()?,
+            hold,
+            finders,
+            report: ScheduleReport::default(),
+            read: HashMap::new(),
+            held_back: HashSet::new(),
+        })
+    }
+
+    /// Makes all fires that are due. Finders are only named: they may take
+    /// long, and other schedules must not wait for them.
+    ///
+    /// # Errors
+    /// When the store does not answer. What was fired before stays fired, and
+    /// looking again does not fire it twice.
+    pub(super) async fn look(&mut self) -> Result<Look, StoreError> {
+        let schedules = self.mill.store().schedules().await?;
+        let now = self.clock.now();
+        let mut look = Look::default();
+        self.read.retain(|name, _| schedules.iter().any(|known| known.declared.name == *name));
+        for schedule in schedules.iter().filter(|schedule| !schedule.paused) {
+            let declared = &schedule.declared;
+            let find = self.finders.get(&declared.name).cloned();
+            if find.is_none() && declared.payload.is_none() {
+                // Its finder lives in another program.
+                continue;
+            }
+            let Some(times) = self.times(schedule) else { continue };
+            let due = times.due(schedule.decided_until, now, declared.missed);
+            look.next = [look.next, due.next].into_iter().flatten().min();
+            if due.fires.is_empty() {
+                continue;
+            }
+            match (find, &declared.payload) {
+                (Some(find), _) => look.finds.push(DueFind {
+                    mill: self.mill.clone(),
+                    name: declared.name.clone(),
+                    queue: declared.queue.clone(),
+                    times,
+                    find,
+                    who: self.who.clone(),
+                    hold: self.hold,
+                    now,
+                }),
+                (None, Some(payload)) => {
+                    look.waits_for_room |= self.fire_all(schedule, payload, &due.fires).await?;
+                }
+                (None, None) => {}
+            }
+        }
+        Ok(look)
+    }
+
+    /// Makes these fires, oldest first. Returns whether some wait for room.
+    async fn fire_all(
+        &mut self,
+        schedule: &Schedule,
+        payload: &Payload,
+        fires: &[Timestamp],
+    ) -> Result<bool, StoreError> {
+        let name = &schedule.declared.name;
+        for instant in fires {
+            let made = match self.has_room(schedule, *instant).await {
+                Ok(false) => return Ok(true),
+                Ok(true) => self.fire(schedule, payload, *instant).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = made {
+                if error.is_retryable() || !error.wrote_nothing() || error == StoreError::Closed {
+                    return Err(error);
+                }
+                // Only this schedule is in trouble; the others go on.
+                tracing::error!(schedule = %name, %error, "a schedule cannot fire");
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the queue can take a task. Without room the fire is not made,
+    /// which leaves it to the missed-fire policy: once there is room, `once`
+    /// and `all` make it up, and `skip` lets it go.
+    async fn has_room(&mut self, schedule: &Schedule, at: Timestamp) -> Result<bool, StoreError> {
+        let declared = &schedule.declared;
+        let stats = self.mill.store().stats().await?;
+        let queue = stats.iter().find(|queue| queue.queue == declared.queue);
+        let room = queue.is_none_or(gristmill_core::QueueStats::can_accept);
+        if room {
+            self.held_back.remove(&declared.name);
+        } else if self.held_back.insert(declared.name.clone()) {
+            self.report.missed += 1;
+            tracing::warn!(
+                schedule = %declared.name, queue = %declared.queue, %at,
+                "the queue is full: the schedule missed its fire"
+            );
+        }
+        Ok(room)
+    }
+
+    async fn fire(
+        &mut self,
+        schedule: &Schedule,
+        payload: &Payload,
+        instant: Timestamp,
+    ) -> Result<(), StoreError> {
+        let name = &schedule.declared.name;
+        let fire = Fire {
+            schedule: name.clone(),
+            instant,
+            tasks: vec![task(name, payload, instant)],
+            by_hand: false,
+        };
+        match self.mill.store().fire(fire).await? {
+            FireAnswer::Fired(answers) => self.tell_fired(name, instant, &answers),
+            FireAnswer::Overlapped(id) => {
+                self.report.overlapped += 1;
+                tracing::info!(schedule = %name, %instant, %id, "passed over: the one before stands");
+            }
+            // Somebody else was first, or changed its mind since we looked.
+            FireAnswer::AlreadyDecided | FireAnswer::Paused | FireAnswer::Unknown => {}
+        }
+        Ok(())
+    }
+
+    fn tell_fired(&mut self, name: &ScheduleName, at: Timestamp, answers: &[PutAnswer]) {
+        for answer in answers {
+            match answer {
+                PutAnswer::Refused(Refusal::QueueFull { .. }) => {
+                    self.report.missed += 1;
+                    tracing::warn!(schedule = %name, %at, "the queue is full: the fire was missed");
+                }
+                PutAnswer::Refused(why) => {
+                    tracing::error!(schedule = %name, %at, %why, "a schedule's task was refused");
+                }
+                _ => {
+                    self.report.fired += 1;
+                    tracing::debug!(schedule = %name, %at, "fired");
+                }
+            }
+        }
+    }
+
+    /// The schedule's rule, read once. Nothing when it cannot be read, which a
+    /// store only keeps if a newer program wrote it.
+    fn times(&mut self, schedule: &Schedule) -> Option<FireTimes> {
+        let declared = &schedule.declared;
+        if let Some((rule, zone, times)) = self.read.get(&declared.name)
+            && *rule == declared.rule
+            && *zone == declared.zone
+        {
+            return times.clone();
+        }
+        let times = FireTimes::new(&declared.rule, &declared.zone)
+            .inspect_err(|error| tracing::error!(schedule = %declared.name, %error, "not served"))
+            .ok();
+        let entry = (declared.rule.clone(), declared.zone.clone(), times.clone());
+        self.read.insert(declared.name.clone(), entry);
+        times
+    }
+}
+
+/// The task of one fire.
+pub(super) fn task(name: &ScheduleName, payload: &Payload, instant: Timestamp) -> NewTask {
+    let headers = Headers::from([
+        (SCHEDULE_HEADER.to_owned(), name.to_string()),
+        (FIRE_HEADER.to_owned(), instant.to_string()),
+    ]);
+    NewTask { headers, ..NewTask::new(payload.clone()) }
+}

@@ -1,0 +1,122 @@
+//! A finder's run under its schedule's lease: one process at a time.
+
+use std::time::{Duration, Instant};
+
+use gristmill_core::{Fire, Leadership, QueueName, Schedule, ScheduleName, StoreError, WorkerId};
+use gristmill_core::{Timestamp, policy::next_fire::FireTimes};
+use tokio::task::JoinSet;
+
+use super::finder::{Find, Finding};
+use crate::Mill;
+
+/// A finder that is due.
+#[derive(Clone)]
+pub(super) struct DueFind {
+    pub(super) mill: Mill,
+    pub(super) name: ScheduleName,
+    pub(super) queue: QueueName,
+    pub(super) times: FireTimes,
+    pub(super) find: Find,
+    pub(super) who: WorkerId,
+    /// How long the lease holds unless renewed.
+    pub(super) hold: Duration,
+    /// What the scheduler's clock said.
+    pub(super) now: Timestamp,
+}
+
+/// How a finder's run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FindEnd {
+    /// It ran, and its instant is decided.
+    Ran { put: u64 },
+    /// Another process has the lease.
+    Elsewhere,
+    /// Another process had it, and decided the instant.
+    Decided,
+    /// The lease went to another process while it ran; it was dropped.
+    Lost,
+}
+
+impl DueFind {
+    /// Runs the finder to its end if the lease can be had.
+    pub(super) async fn run(self) -> Result<FindEnd, StoreError> {
+        let store = self.mill.store();
+        let role = format!("schedule/{}", self.name);
+        let asked = Instant::now();
+        if !self.campaign(&role).await?.mine {
+            return Ok(FindEnd::Elsewhere);
+        }
+        // Whoever had the lease before may have decided this instant.
+        let Some(instant) = self.still_due().await? else {
+            store.resign(&role, &self.who).await?;
+            return Ok(FindEnd::Decided);
+        };
+        let finding =
+            Finding::new(self.mill.clone(), self.name.clone(), self.queue.clone(), instant);
+        if !self.guard(&role, asked + self.hold, &finding).await {
+            tracing::warn!(schedule = %self.name, "the finder lost its lease and was dropped");
+            return Ok(FindEnd::Lost);
+        }
+        finding.tell();
+        // Decided after the run: if this process dies in it, another one finds
+        // again.
+        let fire = Fire { schedule: self.name.clone(), instant, tasks: Vec::new(), by_hand: false };
+        store.fire(fire).await?;
+        store.resign(&role, &self.who).await?;
+        Ok(FindEnd::Ran { put: finding.found() })
+    }
+
+    async fn campaign(&self, role: &str) -> Result<Leadership, StoreError> {
+        self.mill.store().campaign(role, &self.who, self.hold).await
+    }
+
+    async fn still_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let schedules = self.mill.store().schedules().await?;
+        let known = schedules.into_iter().find(|known| known.declared.name == self.name);
+        Ok(known.filter(|known| !known.paused).and_then(|known| self.last_due(&known)))
+    }
+
+    fn last_due(&self, schedule: &Schedule) -> Option<Timestamp> {
+        let due = self.times.due(schedule.decided_until, self.now, schedule.declared.missed);
+        due.fires.last().copied()
+    }
+
+    /// Runs the code and renews the lease beside it. Returns whether the lease
+    /// was ours to the end.
+    async fn guard(&self, role: &str, mut until: Instant, finding: &Finding) -> bool {
+        // A task of its own: a finder that panics or blocks does not take the
+        // renewing with it. Dropping the set drops the finder.
+        let mut running = JoinSet::new();
+        running.spawn((self.find)(finding.clone()));
+        loop {
+            let asked = tokio::select! {
+                ended = running.join_next() => {
+                    self.tell(ended);
+                    return Instant::now() < until;
+                }
+                () = tokio::time::sleep(self.hold / 3) => Instant::now(),
+            };
+            let left = until.saturating_duration_since(asked);
+            match tokio::time::timeout(left, self.campaign(role)).await {
+                Ok(Ok(lead)) if lead.mine => until = asked + self.hold,
+                Ok(Err(error)) if Instant::now() < until => {
+                    tracing::warn!(schedule = %self.name, %error, "the lease was not renewed yet");
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    fn tell(&self, ended: Option<Result<Result<(), String>, tokio::task::JoinError>>) {
+        let schedule = &self.name;
+        match ended {
+            Some(Ok(Err(error))) => {
+                tracing::warn!(%schedule, error, "the finder failed; it finds again at the next fire");
+            }
+            Some(Err(error)) => {
+                tracing::error!(%schedule, %error, "the finder panicked; it finds again at the next fire");
+            }
+            Some(Ok(Ok(()))) | None => {}
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The scheduler: looks at the store's schedules and makes them fire.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gristmill_core::policy::backoff;
+use gristmill_core::{Backoff, Clock, ScheduleName, StoreError, SystemClock, TaskId, Timestamp};
+use tokio::task::JoinSet;
+
+use super::engine::Engine;
+use super::lease::FindEnd;
+use super::{NewSchedule, finder::Find};
+use crate::{Error, Mill};
+
+/// Longest wait between two looks: how long a schedule that another process
+/// declares, changes or resumes may go unnoticed.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// How long a fire waits before it asks again for room in its queue.
+const ROOM_AGAIN: Duration = Duration::from_secs(1);
+/// How long a finder's lease holds unless renewed.
+const HOLD: Duration = Duration::from_secs(30);
+/// How long a store may take to answer before it is said.
+const SILENCE: Duration = Duration::from_secs(2);
+/// How long finders may go on after the stop was asked for.
+const STOP_WITHIN: Duration = Duration::from_secs(30);
+
+/// What a scheduler did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScheduleReport {
+    /// Tasks it put.
+    pub fired: u64,
+    /// Fires it missed because the queue was full.
+    pub missed: u64,
+    /// Fires passed over because the task of the one before still stood.
+    pub overlapped: u64,
+    /// Runs of finders.
+    pub found: u64,
+}
+
+/// Makes schedules fire: those it is given and all others of the store that
+/// have a payload. Run as many as you like.
+#[must_use = "a scheduler works when it is run"]
+pub struct Scheduler {
+    mill: Mill,
+    clock: Arc<dyn Clock>,
+    schedules: Vec<NewSchedule>,
+    finders: HashMap<ScheduleName, Find>,
+    hold: Duration,
+    engine: Option<Engine>,
+}
+
+impl std::fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scheduler").field("schedules", &self.schedules).finish_non_exhaustive()
+    }
+}
+
+impl Scheduler {
+    /// A scheduler of this mill's schedules.
+    pub fn new(mill: &Mill) -> Self {
+        Scheduler {
+            mill: mill.clone(),
+            clock: Arc::new(SystemClock::default()),
+            schedules: Vec::new(),
+            finders: HashMap::new(),
+            hold: HOLD,
+            engine: None,
+        }
+    }
+
+    /// Declares this schedule at the start, and runs its finder if it has one.
+    pub fn schedule(mut self, schedule: NewSchedule) -> Self {
+        self.schedules.push(schedule);
+        self
+    }
+
+    /// Where time comes from; the machine unless said. Use the store's own.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// How long a finder's lease holds unless renewed: how long others wait
+    /// for a process that died while it was finding. 30 s unless said.
+    pub fn hold(mut self, hold: Duration) -> Self {
+        self.hold = hold.max(Duration::from_millis(100));
+        self
+    }
+
+    /// Declares what was given and was not declared yet.
+    async fn start(&mut self) -> Result<&mut Engine, Error> {
+        for mut schedule in std::mem::take(&mut self.schedules) {
+            let finder = schedule.take_finder();
+            let declared = schedule.await?.declared;
+            if let Some(finder) = finder {
+                self.finders.insert(declared.name, finder);
+            }
+        }
+        let engine = match self.engine.take() {
+            Some(engine) => engine,
+            None => {
+                let finders = std::mem::take(&mut self.finders);
+                Engine::new(self.mill.clone(), self.clock.clone(), finders, self.hold)?
+            }
+        };
+        Ok(self.engine.insert(engine))
+    }
+
+    /// Makes everything fire that is due now by the clock, runs due finders to
+    /// their end, and returns the earliest fire ahead. For tests, which move
+    /// the clock themselves; [`Scheduler::run`] does this by itself.
+    ///
+    /// # Errors
+    /// When a schedule cannot be declared or the store does not answer.
+    pub async fn run_due(&mut self) -> Result<Option<Timestamp>, Error> {
+        let engine = self.start().await?;
+        let look = engine.look().await?;
+        for find in look.finds {
+            if matches!(find.run().await?, FindEnd::Ran { .. }) {
+                engine.report.found += 1;
+            }
+        }
+        Ok(look.next)
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn report(&self) -> ScheduleReport {
+        self.engine.as_ref().map_or_else(ScheduleReport::default, |engine| engine.report)
+    }
+
+    /// Declares what was given, then makes schedules fire until `shutdown`
+    /// ends. Finders that run then may finish within 30 seconds; what they did
+    /// not find is found later.
+    ///
+    /// # Errors
+    /// When a schedule cannot be declared, or the store was closed by this
+    /// program. A store that goes away is waited for.
+    pub async fn run(
+        mut self,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<ScheduleReport, Error> {
+        let engine = self.start().await?;
+        let mut shutdown = std::pin::pin!(shutdown);
+        let mut finding = Finders::default();
+        let (mut failures, mut silent) = (0u32, false);
+        loop {
+            // A look may be dropped: what it fired is decided, the rest is not.
+            let looked = tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                looked = patiently(engine.look(), &mut silent) => looked,
+            };
+            let wait = match looked {
+                Ok(look) => {
+                    if failures > 0 || silent {
+                        tracing::warn!(failures, "the store answers again; schedules go on");
+                    }
+                    (failures, silent) = (0, false);
+                    for find in look.finds {
+                        finding.start(find.name.clone(), find.run());
+                    }
+                    let most = if look.waits_for_room { ROOM_AGAIN } else { LOOK_AGAIN };
+                    look.next.map_or(most, |next| next.since(engine.clock.now()).min(most))
+                }
+                Err(StoreError::Closed) => return Err(StoreError::Closed.into()),
+                Err(error) => {
+                    tracing::warn!(%error, failures, "the store did not answer; schedules wait");
+                    failures = failures.saturating_add(1);
+                    patience(failures)
+                }
+            };
+            tokio::select! {
+                () = &mut shutdown => break,
+                () = tokio::time::sleep(wait) => {}
+                ran = finding.ended() => engine.report.found += u64::from(ran),
+            }
+        }
+        engine.report.found += finding.finish().await;
+        Ok(engine.report)
+    }
+}
+
+/// Waits for a look, and says once when the store lets it wait for long: a store
+/// may wait for another's lock on its own, without an error.
+async fn patiently<T>(look: impl Future<Output = T>, silent: &mut bool) -> T {
+    let mut look = std::pin::pin!(look);
+    tokio::select! {
+        biased;
+        looked = &mut look => return looked,
+        () = tokio::time::sleep(SILENCE) => {}
+    }
+    if !*silent {
+        *silent = true;
+        tracing::warn!("the store has not answered for {SILENCE:?}; schedules wait");
+    }
+    look.await
+}
+
+/// How long to wait for a store that does not answer, longer each time.
+fn patience(failures: u32) -> Duration {
+    let policy =
+        Backoff { base: Duration::from_millis(200), cap: Duration::from_secs(5), jitter: true };
+    let spread = backoff::spread(TaskId(i64::from(std::process::id())), failures);
+    backoff::wait(&policy, failures, spread) + Duration::from_millis(50)
+}
+
+/// Finders that run, each schedule's at most once.
+#[derive(Default)]
+struct Finders {
+    running: JoinSet<Result<FindEnd, StoreError>>,
+    names: HashMap<tokio::task::Id, ScheduleName>,
+}
+
+impl Finders {
+    fn start(
+        &mut self,
+        name: ScheduleName,
+        run: impl Future<Output = Result<FindEnd, StoreError>> + Send + 'static,
+    ) {
+        if !self.names.values().any(|running| *running == name) {
+            let id = self.running.spawn(run).id();
+            self.names.insert(id, name);
+        }
+    }
+
+    /// Waits for one to end; returns whether it ran. Never returns while there
+    /// is none.
+    async fn ended(&mut self) -> bool {
+        match self.running.join_next_with_id().await {
+            Some(Ok((id, end))) => {
+                let name = self.names.remove(&id);
+                if let (Err(error), Some(schedule)) = (&end, name) {
+                    tracing::warn!(%schedule, %error, "the store did not answer a finder");
+                }
+                let ran = matches!(end, Ok(FindEnd::Ran { .. }));
+                if !ran {
+                    // Another process has it, or the store is away: asking
+                    // again at once would not help.
+                    tokio::time::sleep(ROOM_AGAIN).await;
+                }
+                ran
+            }
+            Some(Err(error)) => {
+                self.names.remove(&error.id());
+                tracing::error!(%error, "a finder's run ended badly");
+                false
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Lets what runs finish, then drops it. Returns how many ran.
+    async fn finish(mut self) -> u64 {
+        let mut ran = 0;
+        let all = async {
+            while let Some(ended) = self.running.join_next().await {
+                ran += u64::from(matches!(ended, Ok(Ok(FindEnd::Ran { .. }))));
+            }
+        };
+        if tokio::time::timeout(STOP_WITHIN, all).await.is_err() {
+            tracing::warn!("a finder did not end in time and was dropped");
+        }
+        ran
+    }
+}

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use gristmill::core::observed::StoreEvent;
 use gristmill::core::{Became, SettleAnswer};
+use gristmill::schedule::Scheduler;
 use gristmill::worker::{Force, WorkReport, Worker};
 use gristmill::{Mill, QueueName, TaskId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -43,15 +44,16 @@ pub(crate) struct Served {
     pub(crate) forced: bool,
 }
 
-/// Runs the workers to their end. The first SIGINT or SIGTERM stops them, the
+/// Runs the workers to their end, and the scheduler beside them. The first SIGINT or SIGTERM stops them, the
 /// second stops what runs, the third ends the process.
 pub(crate) async fn serve(
+    signals: Signals,
     mill: &Mill,
     workers: Vec<Worker>,
+    scheduler: Option<Scheduler>,
     leaving: &Leaving,
     tell: Tell,
 ) -> Result<Served, Failure> {
-    let signals = Signals::new().map_err(|error| Failure::io("signals", &error))?;
     let forces: Vec<Force> = workers.iter().map(Worker::force).collect();
     let (stop, stopping) = watch::channel(0u8);
     let listening = tokio::spawn(listen(signals, stop, forces));
@@ -61,6 +63,16 @@ pub(crate) async fn serve(
     for worker in workers {
         running.spawn(worker.run(first(stopping.clone())));
     }
+    let (end_schedules, schedules_end) = oneshot::channel::<()>();
+    let scheduling = scheduler.map(|scheduler| {
+        let stopping = first(stopping.clone());
+        tokio::spawn(scheduler.run(async move {
+            tokio::select! {
+                () = stopping => {}
+                _ = schedules_end => {}
+            }
+        }))
+    });
     let mut served = Served::default();
     let mut failure = None;
     while let Some(ended) = running.join_next().await {
@@ -70,6 +82,18 @@ pub(crate) async fn serve(
             Err(error) => {
                 failure =
                     Some(Failure::new(Exit::Wrong, "wrong", format!("a worker ended: {error}")));
+            }
+        }
+    }
+    // Without workers there is nobody left to fire for.
+    drop(end_schedules);
+    if let Some(scheduling) = scheduling {
+        match scheduling.await {
+            Ok(Ok(report)) => tracing::info!(fired = report.fired, "schedules ended"),
+            Ok(Err(error)) => failure = failure.or(Some(Failure::from(error))),
+            Err(error) => {
+                let why = format!("the scheduler ended: {error}");
+                failure = failure.or(Some(Failure::new(Exit::Wrong, "wrong", why)));
             }
         }
     }
@@ -98,15 +122,18 @@ async fn first(mut stopping: watch::Receiver<u8>) {
     let _ = stopping.wait_for(|signals| *signals > 0).await;
 }
 
-struct Signals {
+/// Listens for signals from the moment it is made: make it before the first
+/// word that tells anybody they may send one.
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Self> {
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
+    pub(crate) fn new() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| Failure::io("signals", &error));
+        let interrupt = listen(SignalKind::interrupt())?;
+        Ok(Signals { interrupt, terminate: listen(SignalKind::terminate())? })
     }
 
     async fn next(&mut self) {

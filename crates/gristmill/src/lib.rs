@@ -34,8 +34,11 @@ mod error;
 mod inspect;
 mod mill;
 mod put;
+pub mod recovery;
+pub mod schedule;
 mod store_url;
 mod task_type;
+pub mod testing;
 pub mod worker;
 
 pub use bulk::{Bulk, BulkError, BulkProgress, BulkReport};

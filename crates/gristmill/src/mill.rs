@@ -124,6 +124,22 @@ impl Mill {
         Bulk::new(self, T::QUEUE, tasks.into_iter())
     }
 
+    /// Declares a schedule. Say its rule and what it puts, then await it or
+    /// give it to a [`Scheduler`](crate::schedule::Scheduler).
+    pub fn schedule(&self, name: &str) -> crate::schedule::NewSchedule {
+        crate::schedule::NewSchedule::new(self.clone(), name)
+    }
+
+    /// Fires a schedule by hand, now, also while it is paused. Decides
+    /// nothing: the next fire by its rule comes as if this had not been.
+    ///
+    /// # Errors
+    /// When there is no such schedule, it has a finder instead of a payload,
+    /// or the store cannot answer.
+    pub async fn fire_schedule(&self, name: &str) -> Result<gristmill_core::FireAnswer, Error> {
+        crate::schedule::fire(self, name).await
+    }
+
     /// Reads what stands.
     #[must_use]
     pub fn inspect(&self) -> Inspect<'_> {

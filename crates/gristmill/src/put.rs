@@ -11,6 +11,9 @@ use gristmill_core::{
 
 use crate::{Error, Mill, TaskType};
 
+/// The header that carries a W3C trace context.
+pub(crate) const TRACEPARENT: &str = "traceparent";
+
 /// A payload with everything that can be said about it.
 #[derive(Debug, Clone)]
 pub struct RawTask {
@@ -120,6 +123,28 @@ impl Put {
     pub fn headers(self, headers: Headers) -> Self {
         self.with(|raw| raw.task.headers = headers)
     }
+
+    /// The W3C trace context this put belongs to: the handler's span and
+    /// context show it. One that is not well-formed is left out, as the
+    /// standard has it.
+    pub fn traceparent(self, trace: &str) -> Self {
+        if !is_traceparent(trace) {
+            tracing::debug!(trace, "not a W3C traceparent");
+            return self;
+        }
+        self.with(|raw| {
+            raw.task.headers.insert(TRACEPARENT.to_owned(), trace.to_owned());
+        })
+    }
+}
+
+/// Whether this is `version-trace-parent-flags`, in lower-case hex.
+fn is_traceparent(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    parts.len() >= 4
+        && parts.iter().zip([2, 32, 16, 2]).all(|(part, len)| part.len() == len)
+        && parts.iter().take(4).all(|part| part.chars().all(hex))
 }
 
 impl IntoFuture for Put {

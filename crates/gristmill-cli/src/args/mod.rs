@@ -8,6 +8,7 @@ mod operate;
 mod put;
 mod queue;
 mod read;
+mod schedules;
 mod work;
 
 pub(crate) use bench::BenchArgs;
@@ -15,6 +16,7 @@ pub(crate) use operate::{OperateArgs, PauseArgs};
 pub(crate) use put::PutArgs;
 pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs};
 pub(crate) use read::{ListArgs, ShowArgs, StatsArgs};
+pub(crate) use schedules::{ScheduleArgs, SchedulePauseArgs, SchedulesArgs, SchedulesCommand};
 pub(crate) use work::{UpArgs, WorkArgs};
 
 use std::path::PathBuf;
@@ -58,7 +60,7 @@ pub(crate) struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run everything gristmill.yaml describes: queues, handlers, seeded tasks
+    /// Run everything gristmill.yaml describes: queues, handlers, schedules, seeded tasks
     Up(UpArgs),
     /// Declare, change and list queues
     #[command(subcommand)]
@@ -93,6 +95,8 @@ pub(crate) enum Command {
     /// Let paused queues go on
     #[command(after_help = operate::RESUME)]
     Resume(PauseArgs),
+    /// Show what fires when; pause, resume, fire and remove schedules
+    Schedules(SchedulesArgs),
     /// Copy the store to a file while it is in use
     #[command(after_help = BACKUP)]
     Backup(BackupArgs),

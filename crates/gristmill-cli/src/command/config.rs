@@ -20,11 +20,13 @@ impl ConfigCheck {
         let config = config::read(&self.file)?;
         let shown = self.file.display().to_string();
         let (queues, seed) = (config.queues.len() as u64, config.seed.len() as u64);
+        let schedules = config.schedules.len() as u64;
         session.output.either(
-            &json!({ "config": shown, "queues": queues, "seed": seed }),
+            &json!({ "config": shown, "queues": queues, "schedules": schedules, "seed": seed }),
             format_args!(
-                "{shown} is fine: {}, {} to seed",
+                "{shown} is fine: {}, {}, {} to seed",
                 count(queues, "queue"),
+                count(schedules, "schedule"),
                 count(seed, "task")
             ),
         )

@@ -14,6 +14,7 @@ mod pause;
 mod put;
 mod put_many;
 mod queue;
+mod schedules;
 mod show;
 mod stats;
 mod up;
@@ -63,6 +64,7 @@ pub(crate) enum Command {
     QueueAdd(queue::Add),
     QueueChange(queue::Change),
     QueueList(queue::List),
+    Schedules(schedules::Schedules),
     Show(show::Show),
     Stats(stats::Stats),
     Up(up::Up),
@@ -108,6 +110,7 @@ impl Command {
             Typed::Cancel(args) => Command::Operate(operate::Operate::meant(Action::Cancel, args)?),
             Typed::Pause(args) => Command::Pause(pause::Pause::meant(args, true)?),
             Typed::Resume(args) => Command::Pause(pause::Pause::meant(args, false)?),
+            Typed::Schedules(args) => Command::Schedules(schedules::Schedules::meant(args)?),
             Typed::Backup(args) => Command::Backup(backup::Backup { file: args.file }),
             Typed::Bench(args) => Command::Bench(bench::Bench::meant(args)),
             Typed::Check => Command::Check(check::Check),
@@ -144,6 +147,7 @@ impl Command {
             Command::QueueAdd(add) => add.run(session).await,
             Command::QueueChange(change) => change.run(session).await,
             Command::QueueList(list) => list.run(session).await,
+            Command::Schedules(schedules) => schedules.run(session).await,
             Command::Show(show) => show.run(session).await,
             Command::Stats(stats) => stats.run(session).await,
             Command::Up(up) => up.run(session).await,

@@ -4,19 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gristmill::Mill;
-use gristmill::core::{Declaration, Origin, PutAnswer, PutRequest};
+use gristmill::core::{Declaration, Origin, PutAnswer, PutRequest, ScheduleDeclaration};
+use gristmill::schedule::Scheduler;
 use gristmill::worker::Worker;
 use tracing::Level;
 
 use super::Session;
 use super::queue::change_text;
+use super::schedules::rule_text;
 use crate::args::UpArgs;
 use crate::config::{self, Config, QueueConfig};
 use crate::exec::{Exec, Leaving};
 use crate::failure::{Exit, Failure};
 use crate::log;
 use crate::output::{Output, count};
-use crate::serve::{Tell, say, serve};
+use crate::serve::{Signals, Tell, say, serve};
 use crate::store;
 
 /// Run what this file describes.
@@ -46,7 +48,9 @@ impl Up {
         for queue in &config.queues {
             declare(&mill, queue).await?;
         }
+        declare_schedules(&mill, &config.schedules).await?;
         let seeded = seed(&mill, &config).await?;
+        let signals = Signals::new()?;
         introduce(session.output, &self.config.display().to_string(), url, &config, &seeded)?;
         let leaving = Leaving::default();
         let workers: Vec<Worker> = config
@@ -54,7 +58,9 @@ impl Up {
             .iter()
             .filter_map(|queue| worker(&mill, queue, session.output, &leaving))
             .collect();
-        let served = serve(&mill, workers, &leaving, Tell::All).await?;
+        let served =
+            serve(signals, &mill, workers, Some(Scheduler::new(&mill)), &leaving, Tell::All)
+                .await?;
         mill.close().await?;
         say(format_args!("stopped; {} done this time", count(served.report.done, "task")));
         if served.forced {
@@ -86,6 +92,32 @@ async fn declare(mill: &Mill, queue: &QueueConfig) -> Result<(), Failure> {
              reset {}'",
             queue.name, change.by, queue.name
         ));
+    }
+    Ok(())
+}
+
+/// Declares the schedules, and says what that changed. Others of the store are
+/// left alone: they may belong to another file or to a program.
+async fn declare_schedules(mill: &Mill, schedules: &[ScheduleDeclaration]) -> Result<(), Failure> {
+    let before = mill.store().schedules().await?;
+    for schedule in schedules {
+        mill.store().declare_schedule(schedule.clone()).await?;
+        let known = before.iter().find(|known| known.declared.name == schedule.name);
+        if known.is_some_and(|known| known.declared != *schedule) {
+            say(format_args!("schedule {}: now as in the configuration", schedule.name));
+        }
+        if let Some(by) = known.filter(|known| known.paused).and_then(|k| k.paused_by.as_ref()) {
+            say(format_args!("schedule {} stays paused, by {by}", schedule.name));
+        }
+    }
+    for known in before.iter().map(|known| &known.declared) {
+        if !schedules.iter().any(|schedule| schedule.name == known.name) {
+            say(format_args!(
+                "schedule {name} is not in this file and stays: 'gristmill schedules remove \
+                 {name}' ends it",
+                name = known.name
+            ));
+        }
     }
     Ok(())
 }
@@ -136,8 +168,10 @@ fn introduce(
 ) -> Result<(), Failure> {
     if output.json {
         let queues: Vec<&str> = config.queues.iter().map(|queue| queue.name.as_str()).collect();
+        let schedules: Vec<&str> = config.schedules.iter().map(|s| s.name.as_str()).collect();
         return output.value(&serde_json::json!({
             "store": url, "config": file, "queues": queues,
+            "schedules": schedules,
             "seeded": seeded.put, "seeded_before": seeded.stood,
         }));
     }
@@ -151,20 +185,28 @@ fn introduce(
             None => format!("{} (no handler here)", queue.name),
         })
         .collect();
+    let schedules: Vec<String> = config
+        .schedules
+        .iter()
+        .map(|schedule| format!("{} ({})", schedule.name, rule_text(&schedule.rule)))
+        .collect();
+    let schedules = if schedules.is_empty() { "none".to_owned() } else { schedules.join(", ") };
     // As it was called, so that the lines below can be copied.
     let program = std::env::args().next().unwrap_or_else(|| "gristmill".to_owned());
     let program = if url == store::DEFAULT { program } else { format!("{program} --store {url}") };
     let first = config.queues.first().map_or("QUEUE", |queue| queue.name.as_str());
     output.line(format_args!(
         "gristmill {version} is up
-  store   {url}
-  config  {file}
-  queues  {queues}
-  seeded  {put} ({stood} put before)
+  store      {url}
+  config     {file}
+  queues     {queues}
+  schedules  {schedules}
+  seeded     {put} ({stood} put before)
 
 In a second shell, try:
   {program} stats
   {program} put {first} '{{\"hello\":\"world\"}}'
+  {program} schedules
   {program} failed
   {program} retry --all
 

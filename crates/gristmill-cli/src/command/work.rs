@@ -14,7 +14,7 @@ use crate::args::WorkArgs;
 use crate::exec::{Exec, Leaving};
 use crate::failure::{Exit, Failure};
 use crate::output::count;
-use crate::serve::{Tell, say, serve};
+use crate::serve::{Signals, Tell, say, serve};
 use crate::store::Missing;
 use crate::{duration, log};
 
@@ -97,7 +97,8 @@ impl Work {
             let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
             say(format_args!("working on {}; stop with Ctrl-C", names.join(", ")));
         }
-        let served = serve(&mill, vec![worker], &leaving, Tell::Trouble).await?;
+        let served =
+            serve(Signals::new()?, &mill, vec![worker], None, &leaving, Tell::Trouble).await?;
         mill.close().await?;
         let report = &served.report;
         if session.output.json {

@@ -2,18 +2,19 @@
 //! its line and column.
 //!
 //! The file becomes a tree of values with positions ([`tree`]); reading it
-//! ([`read`](self::read)) collects mistakes instead of stopping at the first.
-//! Schedules, HTTP and the dashboard will be further fields of the top level.
+//! ([`read`]) collects mistakes instead of stopping at the first.
+//! HTTP and the dashboard will be further fields of the top level.
 
 mod fields;
 mod mistake;
+mod schedule;
 mod seed;
 pub(crate) mod settings;
 mod tree;
 
 use std::path::Path;
 
-use gristmill::core::{NewTask, QueueName};
+use gristmill::core::{NewTask, QueueName, ScheduleDeclaration};
 use gristmill::{SettingsPatch, StoreUrl};
 
 use crate::failure::Failure;
@@ -27,6 +28,7 @@ pub(crate) struct Config {
     /// The store's URL, unless the command line names another.
     pub(crate) store: Option<String>,
     pub(crate) queues: Vec<QueueConfig>,
+    pub(crate) schedules: Vec<ScheduleDeclaration>,
     pub(crate) seed: Vec<Seed>,
 }
 
@@ -94,11 +96,14 @@ fn parse(text: &str) -> Result<Config, Mistakes> {
         for node in queues {
             queue(node, &mut config, &mut mistakes);
         }
+        for node in top.list("schedules", &mut mistakes) {
+            schedule::read(node, &mut config, &mut mistakes);
+        }
         let seed = top.list("seed", &mut mistakes);
         for node in seed {
             seed::read(node, &mut config, &mut mistakes);
         }
-        top.done(&["store", "queues", "seed"], &mut mistakes);
+        top.done(&["store", "queues", "schedules", "seed"], &mut mistakes);
         if queues.is_empty() && mistakes.is_empty() {
             mistakes.add(&tree, "there are no queues: add one under 'queues:'".to_owned());
         }

@@ -67,6 +67,10 @@ const ROWS: &[Row] = &[
     (&["queue", "add", "new", "unique=active", "on_duplicate=replace"], "", 2, &["unique: pending"]),
     (&["queue", "add", "new", "loud"], "", 2, &["'loud' sets nothing", "max_attempts=3"]),
     (&["queue", "set", "emails"], "", 2, &["NAME=VALUE"]),
+    (&["schedules", "puase", "tick"], "", 2, &["unrecognized subcommand 'puase'", "'pause'"]),
+    (&["schedules", "pause"], "", 2, &["<NAME>"]),
+    (&["schedules", "fire", "a b"], "", 2, &["'a b' is not a schedule name"]),
+    (&["schedules", "pause", "tick", "--by", ""], "", 2, &["--by is empty"]),
     (&["completions", "tcsh"], "", 2, &["tcsh", "bash"]),
     (&["backup", "gristmill.db"], "", 2, &["exists", "new file"]),
     // What is not there, and what is not taken.
@@ -85,6 +89,10 @@ const ROWS: &[Row] = &[
     (&["show", "99"], "", 3, &["no task 99", "gristmill list"]),
     (&["retry", "99"], "", 3, &["1 task not retried", "task 99 is not there"]),
     (&["retry", "1"], "", 3, &["task 1 is pending", "gristmill show 1"]),
+    (&["schedules", "pause", "noon"], "", 3, &["no schedule 'noon'", "gristmill schedules"]),
+    (&["schedules", "resume", "noon"], "", 3, &["no schedule 'noon'"]),
+    (&["schedules", "fire", "noon"], "", 3, &["no schedule 'noon'"]),
+    (&["schedules", "remove", "noon"], "", 3, &["no schedule 'noon'"]),
     // Stores that are none.
     (&["stats", "--store", "gristmill.db"], "", 2, &["not a store's URL", "sqlite://PATH"]),
     (&["stats", "--store", "mysql://x"], "", 2, &["no store 'mysql:'", "sqlite://PATH"]),
@@ -111,6 +119,8 @@ const ROWS: &[Row] = &[
     (&["up", "--config", "binary.yaml"], "", 2, &["not text in UTF-8"]),
     (&["up", "--config", "values.yaml"], "", 2, &["values.yaml:3:23", "unit is missing", "values.yaml:4:17", "from 1 to 1000", "values.yaml:6:13", "no queue 'q2'"]),
     (&["config", "check", "--config", "field.yaml"], "", 2, &["field.yaml:2:5", "no field 'nme'", "did you mean 'name'"]),
+    (&["up", "--config", "schedule.yaml"], "", 2, &["schedule.yaml:4:31", "not a cron expression", "schedule.yaml:5:22", "no queue 'q2'", "schedule.yaml:6:32", "unit is missing", "schedule.yaml:7:55", "not a time zone"]),
+    (&["config", "check", "--config", "schedule.yaml"], "", 2, &["schedule.yaml:4:31"]),
     (&["up", "--config", "idle.yaml"], "", 2, &["no queue has a handler"]),
 ];
 
@@ -132,6 +142,10 @@ fn place() -> Place {
         "values.yaml",
         "queues:\n  - name: q\n    settings: {lease: 5}\n    processors: 0\nseed:\n  - {queue: q2, payload: 1, id: a}\n",
     );
+    place.write(
+        "schedule.yaml",
+        "queues:\n  - name: q\nschedules:\n  - {name: s, queue: q, cron: 0 25 * * *, payload: 1}\n  - {name: t, queue: q2, every: 5s, payload: 1}\n  - {name: u, queue: q, every: 10, payload: 1}\n  - {name: v, queue: q, every: 10s, payload: 1, zone: Mars/Olympus}\n",
+    );
     place.ok(&["backup", "newer.db"]);
     let newer = gristmill::sqlite::rusqlite::Connection::open(place.path("newer.db")).unwrap();
     newer
@@ -149,7 +163,12 @@ fn standing(place: &Place) -> Value {
     for queue in stats.as_array_mut().unwrap() {
         queue.as_object_mut().unwrap().remove("wait_ms");
     }
-    Value::Array(vec![stats, place.json(&["list"]), place.json(&["queue", "list"])])
+    Value::Array(vec![
+        stats,
+        place.json(&["list"]),
+        place.json(&["queue", "list"]),
+        place.json(&["schedules"]),
+    ])
 }
 
 #[test]

@@ -13,5 +13,6 @@ mod exec;
 mod place;
 mod readme;
 mod round_trip;
+mod schedules;
 mod stop;
 mod up;

@@ -25,8 +25,8 @@ fn two_runs_seed_once_and_stop_cleanly() {
     place.write("gristmill.yaml", CONFIG);
     let mut up = place.start(&["up"]);
     let said = Running::until(&mut up.stdout, "Stop with Ctrl-C").join("\n");
-    assert!(said.contains("store   sqlite://gristmill.db"), "{said}");
-    assert!(said.contains("seeded  4 tasks (0 put before)"), "{said}");
+    assert!(said.contains("store      sqlite://gristmill.db"), "{said}");
+    assert!(said.contains("seeded     4 tasks (0 put before)"), "{said}");
     assert!(said.contains("emails (2 processors), waiting (no handler here)"), "{said}");
     Running::until(&mut up.stderr, "failed: no such host");
     // The others may have ended before it: look at the store, not at lines.
@@ -42,7 +42,7 @@ fn two_runs_seed_once_and_stop_cleanly() {
 
     let mut up = place.start(&["up"]);
     let said = Running::until(&mut up.stdout, "Stop with Ctrl-C").join("\n");
-    assert!(said.contains("seeded  0 tasks (4 put before)"), "{said}");
+    assert!(said.contains("seeded     0 tasks (4 put before)"), "{said}");
     // A second shell puts; the first one does it.
     place.ok(&["put", "emails", "{\"to\":\"edsger\"}"]);
     Running::until(&mut up.stdout, "sent");
@@ -78,6 +78,7 @@ fn the_sample_is_fine() {
     let place = Place::new();
     let report = place.json(&["config", "check", "--config", sample.to_str().unwrap()]);
     assert_eq!((&report["queues"], &report["seed"]), (&json!(2), &json!(10)));
+    assert_eq!(report["schedules"], 1);
     assert!(!place.path("gristmill.db").exists());
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill_core::{ListRequest, State, Store};
 
@@ -39,8 +39,10 @@ pub fn kills(plan: &KillPlan, folder: &Path, open: Open) -> Verdict {
     {
         children.push((role, site.start(role)));
     }
+    let mut seen = 0;
     for _ in 0..plan.kills {
         std::thread::sleep(Duration::from_millis(40 + dice.below(120) as u64));
+        seen = site.wait_for_records(seen);
         let victim = dice.below(children.len());
         let (role, child) = &mut children[victim];
         kill(child);
@@ -79,6 +81,30 @@ impl Site {
             .stderr(Stdio::null())
             .spawn()
             .expect("a child process")
+    }
+}
+
+/// Bytes of records that make a kill worth its while: a few dozen calls.
+const WORTHWHILE: u64 = 3_000;
+/// A machine so slow that this is not reached has other troubles.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Site {
+    /// Waits until the children have written down enough since `seen` bytes;
+    /// a busy machine would otherwise be killed before it did anything.
+    fn wait_for_records(&self, seen: u64) -> u64 {
+        let start = Instant::now();
+        loop {
+            let written: u64 = std::fs::read_dir(&self.log)
+                .expect("the folder of logs")
+                .filter_map(|entry| entry.ok()?.metadata().ok())
+                .map(|metadata| metadata.len())
+                .sum();
+            if written >= seen + WORTHWHILE || start.elapsed() > PATIENCE {
+                return written;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 

@@ -1,71 +1,31 @@
-//! One attempt, as a straight line: run within the time limit, hear cancels,
-//! and come out with an outcome or with nothing left to settle.
+//! How an attempt's end is read: a panic is an error, and after a cancel its
+//! reason outweighs what the handler says.
 
-use std::sync::Arc;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use gristmill_core::{ClaimedTask, Outcome};
-use tokio::sync::watch;
+use gristmill_core::Outcome;
 
-use super::context::{Cancel, Context};
-use super::stop::Stop;
-use super::{Handler, heartbeat};
+use super::lease::Cancel;
 
-/// How long a cancelled handler may take to come to an end by itself.
-const GRACE: Duration = Duration::from_secs(3);
-
-/// What is to be told to the store.
-pub(super) enum Ended {
-    /// Settle with this.
-    With(Outcome),
-    /// The lease is lost: whatever came out would be refused.
-    Lost,
-}
-
-/// Runs the handler for one task.
-pub(super) async fn run(
-    handler: Arc<dyn Handler>,
-    task: Arc<ClaimedTask>,
-    context: Context,
-    cancel: watch::Sender<Option<Cancel>>,
-    stop: &Stop,
-    timeout: Duration,
-) -> Ended {
-    let mut heard = cancel.subscribe();
-    // A task of its own: a panic ends it and nothing else.
-    let mut running = tokio::spawn(async move { handler.handle(&task, &context).await });
-    let why = tokio::select! {
-        biased;
-        ended = &mut running => return Ended::With(outcome(ended)),
-        why = heard.wait_for(Option::is_some) => why.ok().and_then(|why| *why),
-        () = tokio::time::sleep(timeout) => Some(Cancel::Timeout),
-        () = stop.over() => Some(Cancel::Stop),
-    };
-    let why = why.unwrap_or(Cancel::Stop);
-    cancel.send_replace(Some(why));
-    // It was told; a handler that obeys may still bring its own outcome.
-    let obeyed = tokio::time::timeout(GRACE, &mut running).await;
-    if obeyed.is_err() {
-        running.abort();
-    }
-    match (why, obeyed) {
-        (Cancel::LeaseLost, _) => Ended::Lost,
-        // Done in the last moment is done: the lease was held all along.
-        (_, Ok(Ok(Outcome::Done))) => Ended::With(Outcome::Done),
-        (Cancel::Timeout, _) => Ended::With(Outcome::TimedOut(timeout)),
-        (Cancel::Operator, _) => Ended::With(Outcome::Cancelled),
-        (Cancel::Stop, _) => Ended::With(Outcome::Release { at: None, started: true }),
-    }
-}
-
-fn outcome(ended: Result<Outcome, tokio::task::JoinError>) -> Outcome {
-    match ended {
-        Ok(outcome) => outcome,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => Outcome::Error(format!("the handler panicked: {}", said(&*panic))),
-            Err(_) => Outcome::Error("the handler was cancelled".to_owned()),
-        },
-    }
+/// Runs the handler's future; a panic ends it and nothing else.
+pub(super) async fn caught(handler: impl Future<Output = Outcome>) -> Outcome {
+    let mut handler = pin!(handler);
+    poll_fn(|context| {
+        // The future is not polled again after a panic, so nothing sees what
+        // it left half done.
+        match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
+            Ok(poll) => poll,
+            Err(panic) => {
+                let said = said(&*panic);
+                Poll::Ready(Outcome::Error(format!("the handler panicked: {said}")))
+            }
+        }
+    })
+    .await
 }
 
 fn said(panic: &(dyn std::any::Any + Send)) -> &str {
@@ -76,28 +36,46 @@ fn said(panic: &(dyn std::any::Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// Keeps a running attempt known to the heartbeat, and forgets it on every way
-/// out.
-pub(super) struct Running<'a> {
-    handle: &'a heartbeat::Handle,
-    token: gristmill_core::Token,
-    id: gristmill_core::TaskId,
-}
-
-impl<'a> Running<'a> {
-    pub(super) fn begin(
-        handle: &'a heartbeat::Handle,
-        token: gristmill_core::Token,
-        id: gristmill_core::TaskId,
-        cancel: watch::Sender<Option<Cancel>>,
-    ) -> Self {
-        handle.runs(token, id, cancel);
-        Running { handle, token, id }
+/// What is to be told to the store; nothing when the lease is lost and it would
+/// be refused. `said` is what the handler returned, if it did.
+pub(super) fn end(
+    why: Option<Cancel>,
+    said: Option<Outcome>,
+    timeout: Duration,
+) -> Option<Outcome> {
+    match (why, said) {
+        // It has begun, whatever the handler says: such releases are free only
+        // so often.
+        (None, Some(Outcome::Release { at, .. })) => Some(Outcome::Release { at, started: true }),
+        (None, Some(outcome)) => Some(outcome),
+        // Done in the last moment is done, if the store still knows the lease;
+        // and a task completed in the handler's transaction looks lost.
+        (_, Some(Outcome::Done)) => Some(Outcome::Done),
+        (Some(Cancel::LeaseLost), _) => None,
+        (Some(Cancel::Timeout), _) => Some(Outcome::TimedOut(timeout)),
+        (Some(Cancel::Operator), _) => Some(Outcome::Cancelled),
+        (Some(Cancel::Stop), _) => Some(Outcome::Release { at: None, started: true }),
+        // The task of the runtime that ran it was ended from outside.
+        (None, None) => Some(Outcome::Error("the handler was ended".to_owned())),
     }
 }
 
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.handle.ended(self.token, self.id);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancel_outweighs_everything_but_done() {
+        let limit = Duration::from_secs(1);
+        let said = || Some(Outcome::Error("stopped".to_owned()));
+        assert_eq!(end(None, said(), limit), said());
+        assert_eq!(end(Some(Cancel::LeaseLost), said(), limit), None);
+        assert_eq!(end(Some(Cancel::Timeout), said(), limit), Some(Outcome::TimedOut(limit)));
+        assert_eq!(end(Some(Cancel::Operator), None, limit), Some(Outcome::Cancelled));
+        let back = Some(Outcome::Release { at: None, started: true });
+        assert_eq!(end(Some(Cancel::Stop), None, limit), back);
+        assert_eq!(end(None, Some(Outcome::Release { at: None, started: false }), limit), back);
+        let done = Some(Outcome::Done);
+        assert_eq!(end(Some(Cancel::LeaseLost), done.clone(), limit), done);
     }
 }

@@ -1,27 +1,21 @@
-//! What a handler knows of its surroundings, and how it hears of a cancel.
+//! What a handler knows of its task and its surroundings.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use gristmill_core::{ClaimedTask, FollowUp, QueueName, TaskId, WorkerId};
-use tokio::sync::watch;
+use gristmill_core::{
+    ClaimedTask, FollowUp, Headers, Outcome, QueueName, SettleAnswer, Settlement, TaskId,
+    Timestamp, Token, WorkerId,
+};
+use gristmill_sqlite::WakeGuard;
+use gristmill_sqlite::rusqlite::Transaction;
 
+use super::lease::Lease;
+use crate::put::TRACEPARENT;
 use crate::{Error, RawTask, TaskType};
 
-/// Why a handler should stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cancel {
-    /// Another worker may have the task: the result will be refused.
-    LeaseLost,
-    /// An operator cancelled the task.
-    Operator,
-    /// The worker stops and its patience is over.
-    Stop,
-    /// The queue's timeout passed.
-    Timeout,
-}
-
-/// A handler's surroundings.
+/// A handler's surroundings: everything about its attempt but the payload.
+/// Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The queue.
@@ -32,22 +26,91 @@ pub struct Context {
     pub id: TaskId,
     /// Which run this is, counted from 1.
     pub attempt: u32,
+    /// Claims ever, this one included: a fencing number that never falls. Pass
+    /// it to whatever must refuse a worker that was thought dead.
+    pub claims: u32,
+    /// When the attempt before this one fell due.
+    pub prev_run_at: Option<Timestamp>,
+    /// Other live leases of the task's group, on queues with `count` or
+    /// `slots`.
+    pub concurrent: Option<u32>,
+    /// The task's number below the queue's `slots`, unique among the group's
+    /// live leases.
+    pub slot: Option<u32>,
     /// How long the handler may take.
     pub timeout: Duration,
+    /// When that time is over.
+    pub deadline: Instant,
+    task: Arc<ClaimedTask>,
+    lease: Arc<Lease>,
     follow_ups: Arc<Mutex<Vec<FollowUp>>>,
-    cancel: watch::Receiver<Option<Cancel>>,
 }
 
 impl Context {
-    pub(super) fn new(
+    pub(crate) fn new(
         queue: QueueName,
         worker: WorkerId,
-        task: &ClaimedTask,
+        task: Arc<ClaimedTask>,
+        lease: Arc<Lease>,
         timeout: Duration,
-        cancel: watch::Receiver<Option<Cancel>>,
     ) -> Self {
-        let (id, attempt) = (task.id, task.attempt);
-        Context { queue, worker, id, attempt, timeout, follow_ups: Arc::default(), cancel }
+        Context {
+            queue,
+            worker,
+            id: task.id,
+            attempt: task.attempt,
+            claims: task.claims,
+            prev_run_at: task.prev_run_at,
+            concurrent: task.concurrent,
+            slot: task.slot,
+            timeout,
+            deadline: Instant::now() + timeout,
+            task,
+            lease,
+            follow_ups: Arc::default(),
+        }
+    }
+
+    /// How often the task came back before.
+    #[must_use]
+    pub fn returns(&self) -> u32 {
+        self.task.returns()
+    }
+
+    /// What the task is about.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.task.key.as_deref()
+    }
+
+    /// What it is counted with while it runs.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.task.group.as_deref()
+    }
+
+    /// Who produced it.
+    #[must_use]
+    pub fn source(&self) -> Option<&str> {
+        self.task.source.as_deref()
+    }
+
+    /// The small facts that travel with it.
+    #[must_use]
+    pub fn headers(&self) -> &Headers {
+        &self.task.headers
+    }
+
+    /// The W3C trace context it was put with.
+    #[must_use]
+    pub fn traceparent(&self) -> Option<&str> {
+        self.task.headers.get(TRACEPARENT).map(String::as_str)
+    }
+
+    /// The lease's token. Whoever has it can settle this task.
+    #[must_use]
+    pub fn token(&self) -> Token {
+        self.lease.token
     }
 
     /// Puts another task in the same step that settles this one as done: both
@@ -65,7 +128,11 @@ impl Context {
     /// When its queue's name cannot be used or it has two starts.
     pub fn follow_up_raw(&self, task: RawTask) -> Result<(), Error> {
         let queue = QueueName::new(task.queue())?;
-        let task = task.into_new_task()?;
+        let mut task = task.into_new_task()?;
+        if let Some(trace) = self.traceparent() {
+            // What it causes belongs to the same trace.
+            task.headers.entry(TRACEPARENT.to_owned()).or_insert_with(|| trace.to_owned());
+        }
         self.follow_ups
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -73,23 +140,53 @@ impl Context {
         Ok(())
     }
 
-    /// What the handler wants put with its done.
-    pub(super) fn take_follow_ups(&self) -> Vec<FollowUp> {
-        std::mem::take(&mut self.follow_ups.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Settles this task as done, follow-ups included, inside your own
+    /// transaction on the same SQLite file: your effect and the task's end come
+    /// true together, which makes the effect exactly-once. Commit, say
+    /// `committed()` on the guard, and return `Ok`.
+    ///
+    /// # Errors
+    /// When the store is not SQLite, the settlement itself fails, or the lease
+    /// was lost: then roll back, for another worker has the task.
+    pub fn complete_in(&self, transaction: &Transaction<'_>) -> Result<WakeGuard, Error> {
+        let needs = "completing in your transaction";
+        let sqlite = self.lease.mill.sqlite().ok_or(Error::NotSqlite(needs))?;
+        let settlement = self.settlement(Outcome::Done);
+        let (answers, guard) = sqlite.complete_in(transaction, &[settlement])?;
+        match answers.first() {
+            Some(SettleAnswer::LeaseLost | SettleAnswer::Gone) | None => Err(Error::LeaseLost),
+            Some(SettleAnswer::Recorded { .. } | SettleAnswer::AlreadyRecorded) => Ok(guard),
+        }
     }
 
     /// Whether the handler should stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.cancel.borrow().is_some()
+        self.lease.cancelled(self.id).is_some()
     }
 
     /// Returns when the handler should stop: its lease was lost, an operator
     /// cancelled the task, its time is over, or the worker stops.
     pub async fn cancelled(&self) {
-        let mut cancel = self.cancel.clone();
-        // The sender lives as long as the attempt; if it is gone, so is the
-        // reason to go on.
-        let _ = cancel.wait_for(Option::is_some).await;
+        self.lease.until_cancelled(self.id).await;
+    }
+
+    pub(crate) fn task(&self) -> &Arc<ClaimedTask> {
+        &self.task
+    }
+
+    pub(crate) fn lease(&self) -> &Arc<Lease> {
+        &self.lease
+    }
+
+    /// What is told to the store; done brings the follow-ups along.
+    pub(crate) fn settlement(&self, outcome: Outcome) -> Settlement {
+        let mut settlement = Settlement::new(self.id, self.lease.token, outcome);
+        if settlement.outcome == Outcome::Done {
+            // Cloned: a settlement may have to be repeated.
+            let follow_ups = self.follow_ups.lock().unwrap_or_else(PoisonError::into_inner);
+            settlement.follow_ups.clone_from(&follow_ups);
+        }
+        settlement
     }
 }

@@ -4,7 +4,7 @@
 //! its own small runtime, and the store answers it from the store's thread.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,27 +12,39 @@ use gristmill_core::policy::reclaim_guard::heartbeat as interval;
 use gristmill_core::{ExtendAnswer, Extension, Store, StoreError, TaskId, Token};
 use tokio::sync::{Notify, watch};
 
-use super::context::Cancel;
+use super::lease::{Cancel, Lease};
 
 /// How often the store is swept.
 const SWEEP: Duration = Duration::from_secs(1);
+/// How long the end waits for the thread.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// A store that was asked every second and is silent for this long is away.
+const AWAY: Duration = Duration::from_millis(1_800);
 
-/// One open lease and the attempts that run under it.
+/// One open lease. Weak, so that it is extended only while someone works on
+/// it: a processor that ended badly must not keep its tasks for ever.
 struct Held {
-    lease: Duration,
+    lease: Weak<Lease>,
+    length: Duration,
     next: Instant,
-    running: HashMap<TaskId, watch::Sender<Option<Cancel>>>,
 }
 
 #[derive(Default)]
 struct Shared {
     held: Mutex<HashMap<Token, Held>>,
     changed: Notify,
+    /// When the store last answered.
+    answered: Mutex<Option<Instant>>,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, HashMap<Token, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answered(&self) {
+        let now = Some(Instant::now());
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 }
 
@@ -67,57 +79,49 @@ impl Heartbeat {
     pub(super) async fn end(mut self) {
         self.end.send_replace(true);
         if let Some(thread) = self.thread.take() {
-            // It wakes at once; joining must still not block the runtime.
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+            // It wakes at once, unless it waits for a store that is away: then
+            // it ends with the process, which must not wait for it.
+            let joined = tokio::task::spawn_blocking(move || thread.join());
+            let _ = tokio::time::timeout(FAREWELL, joined).await;
         }
     }
 }
 
-/// A processor's access to the heartbeat.
-#[derive(Clone)]
+/// Access to the heartbeat. One without a thread holds leases and extends
+/// none.
+#[derive(Clone, Default)]
 pub(super) struct Handle(Arc<Shared>);
 
 impl Handle {
     /// This lease is to be extended from now on.
-    pub(super) fn hold(&self, token: Token, lease: Duration) {
-        let next = Instant::now() + interval(lease);
-        self.0.lock().insert(token, Held { lease, next, running: HashMap::new() });
+    pub(super) fn hold(&self, lease: &Arc<Lease>, length: Duration) {
+        let next = Instant::now() + interval(length);
+        let (token, lease) = (lease.token, Arc::downgrade(lease));
+        self.0.lock().insert(token, Held { lease, length, next });
         self.0.changed.notify_one();
-    }
-
-    /// This task runs under it.
-    pub(super) fn runs(&self, token: Token, id: TaskId, cancel: watch::Sender<Option<Cancel>>) {
-        match self.0.lock().get_mut(&token) {
-            Some(held) => {
-                held.running.insert(id, cancel);
-            }
-            // The lease was lost while the task waited for its turn.
-            None => {
-                cancel.send_replace(Some(Cancel::LeaseLost));
-            }
-        }
-    }
-
-    /// Whether the lease is still ours, as far as we know.
-    pub(super) fn is_held(&self, token: Token) -> bool {
-        self.0.lock().contains_key(&token)
-    }
-
-    /// This task ended.
-    pub(super) fn ended(&self, token: Token, id: TaskId) {
-        if let Some(held) = self.0.lock().get_mut(&token) {
-            held.running.remove(&id);
-        }
     }
 
     /// Nothing is open under this lease any more.
     pub(super) fn let_go(&self, token: Token) {
         self.0.lock().remove(&token);
     }
+
+    /// Whether a lease beside this one is open.
+    pub(super) fn holds_beside(&self, token: Token) -> bool {
+        let held = self.0.lock();
+        held.iter().any(|(other, held)| *other != token && held.lease.strong_count() > 0)
+    }
+
+    /// How long the store has not answered, if that is too long.
+    pub(super) fn away(&self) -> Option<Duration> {
+        let answered = *self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.map(|at| at.elapsed()).filter(|silent| *silent > AWAY)
+    }
 }
 
 async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, mut end: watch::Receiver<bool>) {
     let mut next_sweep = Instant::now() + SWEEP;
+    shared.answered();
     while !*end.borrow() {
         let now = Instant::now();
         let (due, next) = due(&shared, now);
@@ -126,8 +130,9 @@ async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, mut end: watch::Receiv
             continue;
         }
         if now >= next_sweep {
-            if let Err(error) = store.sweep().await {
-                tracing::warn!(%error, "the store was not swept");
+            match store.sweep().await {
+                Ok(_) => shared.answered(),
+                Err(error) => tracing::warn!(%error, "the store was not swept"),
             }
             next_sweep = Instant::now() + SWEEP;
             continue;
@@ -143,11 +148,12 @@ async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, mut end: watch::Receiv
 
 /// The leases to extend now, and when the next one is due.
 fn due(shared: &Shared, now: Instant) -> (Vec<Extension>, Option<Instant>) {
-    let held = shared.lock();
+    let mut held = shared.lock();
+    held.retain(|_, held| held.lease.strong_count() > 0);
     let due = held
         .iter()
         .filter(|(_, held)| held.next <= now)
-        .map(|(token, held)| Extension { token: *token, lease: held.lease })
+        .map(|(token, held)| Extension { token: *token, lease: held.length })
         .collect();
     (due, held.values().map(|held| held.next).min())
 }
@@ -169,29 +175,27 @@ async fn extend(store: &Arc<dyn Store>, shared: &Shared, due: Vec<Extension>) {
             return;
         }
     };
+    shared.answered();
     let mut held = shared.lock();
     for (extension, answer) in due.into_iter().zip(answers) {
-        let Some(lease) = held.get_mut(&extension.token) else { continue };
-        lease.next = Instant::now() + interval(lease.lease);
+        let Some(open) = held.get_mut(&extension.token) else { continue };
+        open.next = Instant::now() + interval(open.length);
+        let Some(lease) = open.lease.upgrade() else { continue };
         match answer {
             ExtendAnswer::Extended { cancelled, lost } => {
-                tell(lease, &cancelled, Cancel::Operator);
-                tell(lease, &lost, Cancel::LeaseLost);
+                tell(&lease, &cancelled, Cancel::Operator);
+                tell(&lease, &lost, Cancel::LeaseLost);
             }
             ExtendAnswer::LeaseLost => {
-                for cancel in lease.running.values() {
-                    cancel.send_replace(Some(Cancel::LeaseLost));
-                }
+                lease.lost();
                 held.remove(&extension.token);
             }
         }
     }
 }
 
-fn tell(lease: &Held, ids: &[TaskId], why: Cancel) {
+fn tell(lease: &Lease, ids: &[TaskId], why: Cancel) {
     for id in ids {
-        if let Some(cancel) = lease.running.get(id) {
-            cancel.send_replace(Some(why));
-        }
+        lease.cancel(*id, why);
     }
 }

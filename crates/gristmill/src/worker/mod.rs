@@ -1,42 +1,67 @@
 //! The worker: a process's set of processors over its queues.
 //!
 //! ```text
-//!   claim a batch ──► one attempt after the other ──► settle each
-//!        ▲                  │        ▲
-//!        │                  │        └── cancelled: lease lost, operator, stop
-//!   rotate over queues      └── timeout, panic
+//!   processor: rotate over queues ──► claim a batch ──► hand ──► next claim meanwhile
+//!                                                        │
+//!   runner (a task of the runtime): handler, handler, …  │  overseer: timeout, cancel,
+//!        │ outcomes                                      │  stop, give-back after 2 s
+//!        ▼
+//!   settler: gathers for a millisecond, one call for many
 //!
-//!   beside it, on a thread of its own: the heartbeat extends every open
-//!   lease, and sweeps the store once a second
+//!   heartbeat (a thread): extends every open lease, sweeps the store
+//!   reporter: tells the store how the worker stands, alerts on long waits
 //! ```
 //!
-//! A processor claims no more than it can start within a second by the run
-//! time it measured, so that tasks do not wait behind a slow handler while
+//! A processor has no more in hand than it can start within a second by the
+//! run time it measured, so that tasks do not wait behind a slow handler while
 //! another worker is idle.
 
 mod attempt;
+mod batch;
 mod context;
+mod crew;
+mod hand;
+mod handle;
 mod heartbeat;
+pub(crate) mod inline;
+mod lease;
+mod outcome;
+mod overseer;
+mod pause;
 mod processor;
+mod report;
+mod reporter;
 mod rotation;
+mod runner;
+mod served;
+mod settler;
+mod site;
 mod stop;
 mod typed;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gristmill_core::{ClaimedTask, Outcome, QueueName, StoreError, WorkerId};
+use gristmill_core::{ClaimedTask, QueueName, WorkerId};
 
+pub use batch::{BatchContext, Typed};
 pub use context::Context;
+pub use gristmill_core::{HandlerStats, Outcome, When};
+pub use handle::WorkerHandle;
+pub use outcome::{IntoOutcome, fail, release_for, retry_in};
+pub use report::{FailedTask, LateQueue, WorkReport, WorkerStats};
 pub use stop::Force;
 pub use typed::decode;
 
 use crate::{Error, Mill};
+use batch::BatchHandler;
 use heartbeat::Heartbeat;
-use processor::Processor;
-use rotation::Served;
+use served::{Kind, Served};
+use settler::OnFailed;
+use site::{OnLate, Site, Wish};
 use stop::Stop;
 
 /// The user's code for a queue. What it returns settles the task.
@@ -47,35 +72,6 @@ pub trait Handler: Send + Sync + 'static {
     async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome;
 }
 
-/// What a worker did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WorkReport {
-    /// Attempts that ended as done.
-    pub done: u64,
-    /// Attempts that ended in another way and were recorded.
-    pub not_done: u64,
-    /// Tasks given back at the stop without an attempt.
-    pub released: u64,
-    /// Settlements refused because the lease was lost.
-    pub lease_lost: u64,
-    /// Tasks that were gone when their attempt ended: completed in a
-    /// transaction of the handler's, or deleted with their subject.
-    pub gone: u64,
-    /// Follow-ups the store did not take; each is logged as an error.
-    pub follow_ups_refused: u64,
-}
-
-impl WorkReport {
-    fn add(&mut self, other: &WorkReport) {
-        self.done += other.done;
-        self.not_done += other.not_done;
-        self.released += other.released;
-        self.lease_lost += other.lease_lost;
-        self.gone += other.gone;
-        self.follow_ups_refused += other.follow_ups_refused;
-    }
-}
-
 /// How long handlers may go on after the stop was asked for.
 pub const STOP_WITHIN: Duration = Duration::from_secs(30);
 
@@ -83,7 +79,7 @@ pub const STOP_WITHIN: Duration = Duration::from_secs(30);
 #[must_use = "a worker works when it is run"]
 pub struct Worker {
     mill: Mill,
-    queues: Vec<(String, Arc<dyn Handler>)>,
+    queues: Vec<(String, Kind)>,
     processors: usize,
     batch: Option<usize>,
     lease: Option<Duration>,
@@ -91,6 +87,8 @@ pub struct Worker {
     drain: bool,
     stop_within: Duration,
     force: Force,
+    on_failed: Option<OnFailed>,
+    on_late: Option<OnLate>,
 }
 
 impl std::fmt::Debug for Worker {
@@ -113,12 +111,19 @@ impl Worker {
             drain: false,
             stop_within: STOP_WITHIN,
             force: Force::default(),
+            on_failed: None,
+            on_late: None,
         }
     }
 
     /// Serves a queue.
     pub fn queue(mut self, name: &str, handler: Arc<dyn Handler>) -> Self {
-        self.queues.push((name.to_owned(), handler));
+        self.queues.push((name.to_owned(), Kind::One(handler)));
+        self
+    }
+
+    fn queue_batch(mut self, name: &str, handler: Arc<dyn BatchHandler>) -> Self {
+        self.queues.push((name.to_owned(), Kind::Many(handler)));
         self
     }
 
@@ -146,6 +151,20 @@ impl Worker {
         self
     }
 
+    /// Called when a settlement of this worker makes a task fail for good. Be
+    /// quick: settlements wait behind it.
+    pub fn on_failed(mut self, tell: impl Fn(FailedTask<'_>) + Send + Sync + 'static) -> Self {
+        self.on_failed = Some(Arc::new(tell));
+        self
+    }
+
+    /// Called when the oldest ready task of a served queue waits longer than
+    /// the queue's `max_wait`; once, until the wait was below it again.
+    pub fn on_late(mut self, tell: impl Fn(LateQueue<'_>) + Send + Sync + 'static) -> Self {
+        self.on_late = Some(Arc::new(tell));
+        self
+    }
+
     /// Ends when nothing is due and nothing runs, as a cron entry wants it.
     pub fn drain(mut self, drain: bool) -> Self {
         self.drain = drain;
@@ -166,74 +185,57 @@ impl Worker {
 
     /// Works until `shutdown` ends (or everything is drained): then claims no
     /// more, lets handlers finish within the limit, cancels what is left and
-    /// gives back what was not started.
+    /// gives back what was not started. Dropped earlier, the worker stops in
+    /// the same way by itself.
     ///
     /// # Errors
     /// When a queue does not exist or the operating system denies a thread. A
     /// store that goes away is waited for; only a draining worker, which cron
     /// will start again, gives up on it after some tries.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<WorkReport, Error> {
-        let served = Arc::new(self.served().await?);
-        let worker = WorkerId::random()?;
-        let stop = Arc::new(Stop::new(self.stop_within, self.force.clone()));
-        let heartbeat = Heartbeat::start(self.mill.store())?;
-        tracing::info!(%worker, processors = self.processors, "worker starts");
-        let mut processors = tokio::task::JoinSet::new();
-        for number in 0..self.processors {
-            let processor = Processor {
-                mill: self.mill.clone(),
-                worker: worker.clone(),
-                served: served.clone(),
-                first: number,
-                batch: self.batch,
-                lease: self.lease,
-                source: self.source.clone(),
-                drain: self.drain,
-                stop: stop.clone(),
-                heartbeat: heartbeat.handle(),
-            };
-            processors.spawn(processor.run());
+        let mut handle = self.start().await?;
+        tokio::select! {
+            report = handle.ended() => return report,
+            () = shutdown => {}
         }
-        let mut report = WorkReport::default();
-        let mut shutdown = std::pin::pin!(shutdown);
-        let mut asked = false;
-        let mut failed: Option<StoreError> = None;
-        loop {
-            tokio::select! {
-                () = &mut shutdown, if !asked => {
-                    asked = true;
-                    tracing::info!(%worker, "worker stops: no more claims");
-                    stop.ask();
-                }
-                ended = processors.join_next() => match ended {
-                    Some(Ok((part, error))) => {
-                        report.add(&part);
-                        failed = failed.or(error);
-                    }
-                    // A processor ends by itself; if it panicked, its leases
-                    // run out and the tasks come back.
-                    Some(Err(error)) => tracing::error!(%error, "a processor ended badly"),
-                    None => break,
-                },
-            }
-        }
-        heartbeat.end().await;
-        tracing::info!(%worker, done = report.done, "worker ended");
-        failed.map_or(Ok(report), |error| Err(error.into()))
+        handle.stop().await
     }
 
-    /// The queues with their settings; asks the store once at the start so
-    /// that a misspelt name is an error and not a silent wait.
-    async fn served(&self) -> Result<Vec<Served>, Error> {
+    /// Starts working and returns at once, with a handle to change, watch and
+    /// stop the worker.
+    ///
+    /// # Errors
+    /// When a queue does not exist or the operating system denies a thread.
+    pub async fn start(self) -> Result<WorkerHandle, Error> {
+        let served = self.served().await?;
+        let heartbeat = Heartbeat::start(self.mill.store())?;
+        let site = Arc::new(self.site(served, heartbeat.handle())?);
+        let task = tokio::spawn(crew::run(site.clone(), heartbeat));
+        Ok(WorkerHandle::new(site, task, self.force))
+    }
+
+    fn site(&self, served: Vec<Arc<Served>>, heartbeat: heartbeat::Handle) -> Result<Site, Error> {
+        let wish =
+            Wish { processors: self.processors, batch: self.batch, moved: HashMap::default() };
+        let limits = (self.lease, self.source.clone(), self.drain);
+        let stop = Stop::new(self.stop_within, self.force.clone());
+        let told = (self.on_failed.clone(), self.on_late.clone());
+        let (mill, worker) = (self.mill.clone(), WorkerId::random()?);
+        Ok(Site::new(mill, worker, served, wish, limits, stop, heartbeat, told))
+    }
+
+    /// The queues; asks the store once at the start so that a misspelt name is
+    /// an error and not a silent wait.
+    async fn served(&self) -> Result<Vec<Arc<Served>>, Error> {
         let queues = self.mill.inspect().queues().await?;
         let mut served = Vec::new();
-        for (name, handler) in &self.queues {
+        for (name, kind) in &self.queues {
             let name = QueueName::new(name)?;
             if !queues.iter().any(|queue| queue.name == name) {
                 // The store's own error carries the suggestion.
                 self.mill.inspect().queue(name.as_str()).await?;
             }
-            served.push(Served::new(name, handler.clone()));
+            served.push(Arc::new(Served::new(name, kind.clone())));
         }
         Ok(served)
     }

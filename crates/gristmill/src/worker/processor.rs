@@ -1,21 +1,17 @@
-//! One loop: claim a batch, call the handler, settle.
+//! One loop: claim a batch, call the handler, settle; and meanwhile claim the
+//! next one.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use gristmill_core::policy::backoff;
-use gristmill_core::{
-    Backoff, Claim, ClaimRequest, ClaimedTask, Outcome, PutAnswer, QueueName, SettleAnswer,
-    Settlement, StoreError, TaskId, Token, WorkerId,
-};
-use tokio::sync::watch;
+use gristmill_core::{QueueName, StoreError};
 
-use super::attempt::{self, Ended, Running};
-use super::context::Context;
-use super::rotation::Served;
-use super::stop::Stop;
-use super::{WorkReport, heartbeat};
-use crate::Mill;
+use super::lease::Lease;
+use super::overseer;
+use super::pause::Pause;
+use super::rotation::{Post, Turns};
+use super::site::{Found, Site};
 
 /// Longest wait between two looks at the store.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -23,222 +19,241 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const DRAIN_TRIES: u32 = 5;
 
 pub(super) struct Processor {
-    pub(super) mill: Mill,
-    pub(super) worker: WorkerId,
-    pub(super) served: Arc<Vec<Served>>,
-    /// Where in the rotation this processor begins.
-    pub(super) first: usize,
-    pub(super) batch: Option<usize>,
-    pub(super) lease: Option<Duration>,
-    pub(super) source: Option<String>,
-    pub(super) drain: bool,
-    pub(super) stop: Arc<Stop>,
-    pub(super) heartbeat: heartbeat::Handle,
+    site: Arc<Site>,
+    number: usize,
+    turns: Turns,
+    pause: Pause,
+}
+
+/// What a look at the store came to.
+enum Looked {
+    Found(Found),
+    /// Nothing is due; look again after this time at the latest.
+    Nothing(Duration),
 }
 
 impl Processor {
-    /// Runs until the stop or, draining, until nothing is due. The error is
-    /// what a draining processor gave up for.
-    pub(super) async fn run(self) -> (WorkReport, Option<StoreError>) {
-        let mut report = WorkReport::default();
-        let names: Vec<QueueName> = self.served.iter().map(|served| served.name.clone()).collect();
-        let mut failures = 0u32;
-        while !self.stop.is_asked() {
-            let mark = self.mill.store().mark();
-            let mut idle_for = LOOK_AGAIN;
-            let mut found = false;
-            let mut failed = None;
-            for turn in 0..self.served.len() {
-                let Some(served) = self.served.get((self.first + turn) % self.served.len()) else {
-                    break;
-                };
-                if self.stop.is_asked() {
-                    break;
+    pub(super) fn new(site: Arc<Site>, number: usize) -> Self {
+        // Each begins elsewhere in the rotation.
+        Processor { turns: Turns::from(number), site, number, pause: Pause::default() }
+    }
+
+    /// Runs until the stop, until there should be fewer processors or,
+    /// draining, until nothing is due. The error is what a draining processor
+    /// gave up for.
+    pub(super) async fn run(mut self) -> Option<StoreError> {
+        let ended = self.work().await;
+        self.site.left(self.number);
+        ended.err()
+    }
+
+    async fn work(&mut self) -> Result<(), StoreError> {
+        let mut ahead: Option<Found> = None;
+        let mut before: Option<Arc<Lease>> = None;
+        loop {
+            if self.is_over() {
+                if let Some(found) = ahead {
+                    self.site.give_back(&found.hand);
                 }
-                match self.cycle(served, &mut report).await {
-                    Ok(claim) => {
-                        found |= claim.took > 0;
-                        idle_for = claim.next_due.map_or(idle_for, |due| idle_for.min(due));
-                    }
-                    Err(error) => failed = Some(error),
+                return Ok(());
+            }
+            let found = match ahead.take() {
+                Some(found) => found,
+                None => match self.next(&mut before).await? {
+                    Some(found) => found,
+                    None if self.site.drain => return Ok(()),
+                    None => continue,
+                },
+            };
+            ahead = self.cycle(&found).await;
+            // No more than one claim is being settled while another one runs:
+            // what a handler is done with does not pile up in memory.
+            let lease = found.hand.lease.clone();
+            let limited = found.limited;
+            drop(found);
+            if limited {
+                self.site.freed.notify_one();
+            }
+            if let Some(before) = before.replace(lease) {
+                before.settled().await;
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.site.stop.is_asked() || self.number >= self.site.wish.borrow().processors
+    }
+
+    /// Runs one claim, and claims ahead while it runs.
+    async fn cycle(&mut self, found: &Found) -> Option<Found> {
+        let site = self.site.clone();
+        site.cycle(self.number, Some(&found.hand));
+        let more = || site.served.iter().any(|served| served.has_more());
+        let quick = found.hand.served.is_quick(found.hand.holding())
+            && !found.hand.alone
+            && !found.one_at_a_time;
+        let next = async {
+            if !quick || !more() {
+                return None;
+            }
+            match self.look(true).await {
+                Ok(Looked::Found(next)) => Some(next),
+                // Nothing is lost: it is looked for again after this run.
+                Ok(Looked::Nothing(_)) | Err(_) => None,
+            }
+        };
+        let ((), next) = tokio::join!(overseer::work_off(&site, &found.hand), next);
+        site.cycle(self.number, None);
+        // A queue that was paused or switched off meanwhile gets back what was
+        // claimed ahead.
+        let next = next?;
+        let served = &next.hand.served;
+        let paused = site.last_known(&served.name).is_some_and(|queue| queue.paused);
+        if paused || !served.is_on() {
+            site.give_back(&next.hand);
+            return None;
+        }
+        Some(next)
+    }
+
+    /// The next claim that takes something. Waits for it, unless the worker
+    /// drains, there is a change to hear of, or the store is away.
+    async fn next(&mut self, before: &mut Option<Arc<Lease>>) -> Result<Option<Found>, StoreError> {
+        let looked = self.look(false).await;
+        match self.answered(looked).await? {
+            Some(Looked::Found(found)) => return Ok(Some(found)),
+            Some(Looked::Nothing(_)) => {}
+            None => return Box::pin(self.again(before)).await,
+        }
+        if self.site.drain {
+            // What is being settled may put follow-ups: look once more then.
+            return match before.take() {
+                Some(before) if before.open() > 0 => {
+                    before.settled().await;
+                    Box::pin(self.next(&mut None)).await
                 }
+                _ => Ok(None),
+            };
+        }
+        self.wait().await
+    }
+
+    /// After a store that did not answer.
+    async fn again(
+        &mut self,
+        before: &mut Option<Arc<Lease>>,
+    ) -> Result<Option<Found>, StoreError> {
+        if self.is_over() { Ok(None) } else { self.next(before).await }
+    }
+
+    /// Idle: of all processors with the same queues one looks for work, and
+    /// when it has found some the next one looks. A thousand idle processors
+    /// cost no more than one.
+    async fn wait(&mut self) -> Result<Option<Found>, StoreError> {
+        let site = self.site.clone();
+        let _idle = Idle::new(&site);
+        let mut wish = site.wish.subscribe();
+        wish.mark_unchanged();
+        if self.is_over() {
+            return Ok(None);
+        }
+        let post = Post::of(&site, self.number);
+        let _scout = tokio::select! {
+            scout = post.scout(&site).lock() => scout,
+            () = site.stop.asked() => return Ok(None),
+            _ = wish.changed() => return Ok(None),
+        };
+        let queues: Vec<QueueName> =
+            post.queues(&site).iter().map(|served| served.name.clone()).collect();
+        loop {
+            let mark = site.mill.store().mark();
+            let looked = self.look(false).await;
+            let idle_for = match self.answered(looked).await? {
+                Some(Looked::Found(found)) => return Ok(Some(found)),
+                Some(Looked::Nothing(idle_for)) => idle_for,
+                None => Duration::ZERO,
+            };
+            let store = site.mill.store();
+            tokio::select! {
+                waited = store.wait(&queues, mark, idle_for) => if waited.is_err() {
+                    self.pause.wait().await;
+                },
+                () = site.freed.notified() => {}
+                () = site.stop.asked() => return Ok(None),
+                _ = wish.changed() => return Ok(None),
             }
-            if let Some(error) = failed {
-                let hopeless = !error.is_retryable() && error.wrote_nothing();
-                if self.drain && (hopeless || failures >= DRAIN_TRIES) {
-                    return (report, Some(error));
-                }
-                tracing::warn!(%error, "the store did not answer; trying again");
-                self.back_off(failures).await;
-                failures = failures.saturating_add(1);
-                continue;
+        }
+    }
+
+    /// Waits a little when the store did not answer; a draining processor
+    /// gives up after some tries.
+    async fn answered(
+        &mut self,
+        looked: Result<Looked, StoreError>,
+    ) -> Result<Option<Looked>, StoreError> {
+        let error = match looked {
+            Ok(looked) => {
+                self.pause.over();
+                return Ok(Some(looked));
             }
-            failures = 0;
-            if found {
-                continue;
-            }
-            if self.drain {
+            Err(error) => error,
+        };
+        let hopeless = !error.is_retryable() && error.wrote_nothing();
+        if self.site.drain && (hopeless || self.pause.failures() >= DRAIN_TRIES) {
+            return Err(error);
+        }
+        tracing::warn!(%error, "the store did not answer; trying again");
+        tokio::select! {
+            () = self.pause.wait() => {}
+            () = self.site.stop.asked() => {}
+        }
+        Ok(None)
+    }
+
+    /// Goes round the queues from where it stopped, until a claim takes
+    /// something.
+    async fn look(&mut self, ahead: bool) -> Result<Looked, StoreError> {
+        let post = Post::of(&self.site, self.number);
+        self.site.posted(self.number, post.name());
+        let mut idle_for = LOOK_AGAIN;
+        let mut failed = None;
+        let order = post.order(&self.site);
+        for _ in 0..order.len() {
+            let Some(served) = self.turns.next(&order) else { break };
+            if self.site.stop.is_asked() {
                 break;
             }
-            let store = self.mill.store();
-            tokio::select! {
-                waited = store.wait(&names, mark, idle_for) => if waited.is_err() {
-                    self.back_off(failures).await;
-                },
-                () = self.stop.asked() => {}
-            }
-        }
-        (report, None)
-    }
-
-    /// Waits before the next try, longer each time, and ends early at a stop.
-    async fn back_off(&self, failures: u32) {
-        let policy =
-            Backoff { base: Duration::from_millis(200), cap: Duration::from_secs(5), jitter: true };
-        let spread = backoff::spread(TaskId(i64::from(std::process::id())), failures);
-        let wait = backoff::wait(&policy, failures, spread) + Duration::from_millis(50);
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = self.stop.asked() => {}
-        }
-    }
-
-    /// Claims from one queue and runs what it got.
-    async fn cycle(&self, served: &Served, report: &mut WorkReport) -> Result<Cycle, StoreError> {
-        let store = self.mill.store();
-        let settings = served.settings(&*store).await?;
-        let most = self.batch.unwrap_or(settings.batch_size as usize);
-        let token = Token::random()?;
-        let claim = store
-            .claim(ClaimRequest {
-                queue: served.name.clone(),
-                max: served.batch(most),
-                lease: self.lease,
-                worker: self.worker.clone(),
-                source: self.source.clone(),
-                token,
-            })
-            .await?;
-        let cycle = Cycle { took: claim.tasks.len(), next_due: claim.next_due };
-        if cycle.took > 0 {
-            self.heartbeat.hold(token, claim.lease);
-            self.work_off(served, claim, settings.timeout, report).await;
-            self.heartbeat.let_go(token);
-        }
-        Ok(cycle)
-    }
-
-    async fn work_off(
-        &self,
-        served: &Served,
-        claim: Claim,
-        timeout: Duration,
-        report: &mut WorkReport,
-    ) {
-        let token = claim.token;
-        let mut tasks = claim.tasks.into_iter();
-        for task in tasks.by_ref() {
-            if self.stop.is_asked() {
-                self.give_back(token, task.id, report).await;
-                continue;
-            }
-            if !self.heartbeat.is_held(token) {
-                // Lost while it waited: it may run elsewhere already.
-                report.lease_lost += 1;
-                continue;
-            }
-            let id = task.id;
-            let start = Instant::now();
-            let (ended, context) = self.attempt(served, task, token, timeout).await;
-            served.took(start.elapsed());
-            match ended {
-                Ended::With(outcome) => {
-                    let mut settlement = Settlement::new(id, token, outcome);
-                    if settlement.outcome == Outcome::Done {
-                        settlement.follow_ups = context.take_follow_ups();
+            match self.site.claim(served, ahead).await {
+                Ok(look) => {
+                    if let Some(found) = look.found {
+                        return Ok(Looked::Found(found));
                     }
-                    self.settle(settlement, report).await;
+                    if look.skipped {
+                        // Its turn comes when nothing runs.
+                        self.turns.back();
+                        break;
+                    }
+                    idle_for = look.next_due.map_or(idle_for, |due| idle_for.min(due));
                 }
-                Ended::Lost => report.lease_lost += 1,
+                Err(error) => failed = Some(error),
             }
         }
-    }
-
-    async fn attempt(
-        &self,
-        served: &Served,
-        task: ClaimedTask,
-        token: Token,
-        timeout: Duration,
-    ) -> (Ended, Context) {
-        let cancel = watch::Sender::new(None);
-        let (queue, worker) = (served.name.clone(), self.worker.clone());
-        let context = Context::new(queue, worker, &task, timeout, cancel.subscribe());
-        let _running = Running::begin(&self.heartbeat, token, task.id, cancel.clone());
-        let handler = served.handler.clone();
-        let task = Arc::new(task);
-        let running = attempt::run(handler, task, context.clone(), cancel, &self.stop, timeout);
-        (running.await, context)
-    }
-
-    async fn give_back(&self, token: Token, id: TaskId, report: &mut WorkReport) {
-        let outcome = Outcome::Release { at: None, started: false };
-        self.settle(Settlement::new(id, token, outcome), report).await;
-    }
-
-    /// Settles, again and again while the store is away: a settlement may be
-    /// repeated, and the lease is extended meanwhile.
-    async fn settle(&self, settlement: Settlement, report: &mut WorkReport) {
-        let id = settlement.id;
-        let released = matches!(settlement.outcome, Outcome::Release { started: false, .. });
-        let done = settlement.outcome == Outcome::Done;
-        for tries in 0.. {
-            match self.mill.store().settle(vec![settlement.clone()]).await {
-                Ok(answers) => {
-                    match answers.first() {
-                        Some(SettleAnswer::LeaseLost) => report.lease_lost += 1,
-                        Some(SettleAnswer::Gone) => report.gone += 1,
-                        _ if released => report.released += 1,
-                        _ if done => report.done += 1,
-                        _ => report.not_done += 1,
-                    }
-                    if let Some(SettleAnswer::Recorded { follow_ups, .. }) = answers.first() {
-                        report.follow_ups_refused += refused(id, follow_ups);
-                    }
-                    return;
-                }
-                Err(error) if error.is_retryable() || !error.wrote_nothing() => {
-                    tracing::warn!(%error, %id, "not settled yet; trying again");
-                    if self.stop.is_asked() && tries > 3 {
-                        // The lease runs out and the task comes back.
-                        return;
-                    }
-                    self.back_off(tries).await;
-                }
-                Err(error) => {
-                    tracing::error!(%error, %id, "cannot be settled; its lease will run out");
-                    return;
-                }
-            }
-        }
+        failed.map_or(Ok(Looked::Nothing(idle_for)), Err)
     }
 }
 
-/// Follow-ups that were not taken. The task itself is done by then, so all
-/// that is left is to say it loudly.
-fn refused(id: TaskId, follow_ups: &[PutAnswer]) -> u64 {
-    let mut count = 0;
-    for answer in follow_ups {
-        if let PutAnswer::Refused(why) = answer {
-            tracing::error!(%id, %why, "a follow-up was refused");
-            count += 1;
-        }
+/// Counts a processor as idle, until it is dropped.
+struct Idle<'a>(&'a Site);
+
+impl<'a> Idle<'a> {
+    fn new(site: &'a Site) -> Self {
+        site.idle.fetch_add(1, Ordering::Relaxed);
+        Idle(site)
     }
-    count
 }
 
-/// What one cycle found.
-struct Cycle {
-    took: usize,
-    next_due: Option<Duration>,
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.0.idle.fetch_sub(1, Ordering::Relaxed);
+    }
 }

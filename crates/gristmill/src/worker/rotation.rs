@@ -1,94 +1,135 @@
-//! Going round the queues: one batch from each, so that none starves.
+//! Which queues a processor serves, and in which order: it goes round, one
+//! batch from each (more from those with more weight), so that none starves.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use gristmill_core::{QueueName, Settings, Store, StoreError};
+use gristmill_core::QueueName;
+use tokio::sync::Mutex;
 
-use super::Handler;
+use super::served::Served;
+use super::site::Site;
 
-/// An operator's change of a queue's settings is heard of within this time.
-const SETTINGS_FOR: Duration = Duration::from_secs(1);
-
-/// A queue a worker serves, and how long its handler takes.
-pub(super) struct Served {
-    pub(super) name: QueueName,
-    pub(super) handler: Arc<dyn Handler>,
-    /// A moving mean of run times in microseconds; 0 before the first.
-    mean: AtomicU64,
-    settings: Mutex<Option<(Instant, Settings)>>,
+/// Where a processor stands.
+pub(super) enum Post {
+    /// It goes round all queues.
+    Rotation,
+    /// It serves one: it was moved there, or the queue wants a minimum.
+    Queue(Arc<Served>),
 }
 
-impl Served {
-    pub(super) fn new(name: QueueName, handler: Arc<dyn Handler>) -> Self {
-        Served { name, handler, mean: AtomicU64::new(0), settings: Mutex::new(None) }
-    }
-
-    /// The queue's settings in force, read again once a second at most.
-    pub(super) async fn settings(&self, store: &dyn Store) -> Result<Settings, StoreError> {
-        let known = self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((read_at, settings)) = known
-            && read_at.elapsed() < SETTINGS_FOR
-        {
-            return Ok(settings);
+impl Post {
+    /// The post of a processor by its number. The last one always rotates, so
+    /// that no queue is forgotten for another one's minimum.
+    pub(super) fn of(site: &Site, number: usize) -> Self {
+        let (moved, count) = {
+            let wish = site.wish.borrow();
+            (wish.moved.get(&number).cloned(), wish.processors)
+        };
+        if let Some(name) = moved {
+            let served = site.served.iter().find(|served| served.name == name);
+            return served.cloned().map_or(Post::Rotation, Post::Queue);
         }
-        let queues = store.queues().await?;
-        let queue = queues.into_iter().find(|queue| queue.name == self.name).ok_or_else(|| {
-            StoreError::UnknownQueue { name: self.name.to_string(), suggestion: None }
-        })?;
-        let read = Some((Instant::now(), queue.settings.clone()));
-        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = read;
-        Ok(queue.settings)
-    }
-
-    /// Takes note of a run.
-    pub(super) fn took(&self, run: Duration) {
-        let run = u64::try_from(run.as_micros()).unwrap_or(u64::MAX).max(1);
-        let mean = self.mean.load(Ordering::Relaxed);
-        // A lost update between two processors only makes the mean older.
-        let mean = if mean == 0 { run } else { mean - mean / 8 + run / 8 };
-        self.mean.store(mean.max(1), Ordering::Relaxed);
-    }
-
-    /// How many tasks to claim: what can start within a second, one before
-    /// anything is known.
-    pub(super) fn batch(&self, most: usize) -> usize {
-        match self.mean.load(Ordering::Relaxed) {
-            0 => 1,
-            mean => usize::try_from(1_000_000 / mean).unwrap_or(most).clamp(1, most),
+        let mut taken = 0usize;
+        for served in site.served.iter().filter(|served| served.is_on()) {
+            let queue = site.last_known(&served.name);
+            taken += queue.map_or(0, |queue| queue.settings.processors_min as usize);
+            if number < taken && number + 1 < count {
+                return Post::Queue(served.clone());
+            }
         }
+        Post::Rotation
+    }
+
+    /// The one queue it serves.
+    pub(super) fn name(&self) -> Option<QueueName> {
+        match self {
+            Post::Rotation => None,
+            Post::Queue(served) => Some(served.name.clone()),
+        }
+    }
+
+    /// The lock that the one idle processor of this post holds that looks for
+    /// work.
+    pub(super) fn scout<'a>(&'a self, site: &'a Site) -> &'a Mutex<()> {
+        match self {
+            Post::Rotation => &site.scout,
+            Post::Queue(served) => &served.scout,
+        }
+    }
+
+    /// The queues it serves.
+    pub(super) fn queues(&self, site: &Site) -> Vec<Arc<Served>> {
+        match self {
+            Post::Rotation => site.served.iter().filter(|s| s.is_on()).cloned().collect(),
+            Post::Queue(served) => vec![served.clone()],
+        }
+    }
+
+    /// One rotation: every queue once, those of more weight again after that.
+    pub(super) fn order(&self, site: &Site) -> Vec<Arc<Served>> {
+        let queues = self.queues(site);
+        let weights: Vec<u32> = queues
+            .iter()
+            .map(|served| {
+                let known = site.last_known(&served.name);
+                known.map_or(1, |queue| queue.settings.processors_weight.clamp(1, 100))
+            })
+            .collect();
+        by_weight(&queues, &weights)
+    }
+}
+
+/// Interleaved, so that a heavy queue does not take its turns in a row while
+/// others wait.
+fn by_weight<T: Clone>(queues: &[T], weights: &[u32]) -> Vec<T> {
+    let rounds = weights.iter().copied().max().unwrap_or(0);
+    (0..rounds)
+        .flat_map(|round| {
+            let turn = queues.iter().zip(weights).filter(move |(_, weight)| **weight > round);
+            turn.map(|(queue, _)| queue.clone())
+        })
+        .collect()
+}
+
+/// A processor's place in the rotation.
+#[derive(Debug)]
+pub(super) struct Turns(usize);
+
+impl Turns {
+    pub(super) const fn from(first: usize) -> Self {
+        Turns(first)
+    }
+
+    /// The queue whose turn it is; the next call gives the one after it.
+    pub(super) fn next<'a, T>(&mut self, order: &'a [T]) -> Option<&'a T> {
+        let turn = order.get(self.0.checked_rem(order.len())?);
+        self.0 = self.0.wrapping_add(1);
+        turn
+    }
+
+    /// The last turn was not used.
+    pub(super) fn back(&mut self) {
+        self.0 = self.0.wrapping_sub(1);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::Context;
-    use gristmill_core::{ClaimedTask, Outcome};
 
-    struct Nothing;
-
-    #[async_trait::async_trait]
-    impl Handler for Nothing {
-        async fn handle(&self, _: &ClaimedTask, _: &Context) -> Outcome {
-            Outcome::Done
-        }
+    #[test]
+    fn a_rotation_has_every_queue_and_the_heavy_ones_again() {
+        assert_eq!(by_weight(&["a", "b", "c"], &[1, 3, 2]), ["a", "b", "c", "b", "c", "b"]);
+        assert!(by_weight::<&str>(&[], &[]).is_empty());
     }
 
     #[test]
-    fn a_batch_is_what_can_start_within_a_second() {
-        let served = Served::new(QueueName::new("q").expect("a name"), Arc::new(Nothing));
-        assert_eq!(served.batch(100), 1);
-        served.took(Duration::from_millis(1));
-        assert_eq!(served.batch(100), 100);
-        for _ in 0..100 {
-            served.took(Duration::from_millis(250));
-        }
-        assert_eq!(served.batch(100), 4);
-        for _ in 0..100 {
-            served.took(Duration::from_secs(60));
-        }
-        assert_eq!(served.batch(100), 1);
+    fn turns_go_on_where_they_stopped() {
+        let order = ["a", "b", "c"];
+        let mut turns = Turns::from(4);
+        assert_eq!((turns.next(&order), turns.next(&order)), (Some(&"b"), Some(&"c")));
+        turns.back();
+        assert_eq!(turns.next(&order), Some(&"c"));
+        assert_eq!(turns.next::<u8>(&[]), None);
     }
 }

@@ -30,15 +30,17 @@ impl Stop {
         Stop { asked: watch::Sender::new(false), over: watch::Sender::new(false), within, force }
     }
 
-    /// No more claims; after the patience, handlers are cancelled.
-    pub(super) fn ask(self: &Arc<Self>) {
+    /// No more claims.
+    pub(super) fn ask(&self) {
         self.asked.send_replace(true);
-        let stop = self.clone();
-        tokio::spawn(async move {
-            let forced = stop.force.0.notified();
-            let _ = tokio::time::timeout(stop.within, forced).await;
-            stop.over.send_replace(true);
-        });
+    }
+
+    /// Waits for the stop and then out its patience: afterwards handlers are
+    /// cancelled.
+    pub(super) async fn patience(&self) {
+        self.asked().await;
+        let _ = tokio::time::timeout(self.within, self.force.0.notified()).await;
+        self.over.send_replace(true);
     }
 
     pub(super) fn is_asked(&self) -> bool {
@@ -48,6 +50,10 @@ impl Stop {
     /// Returns when the stop is asked for.
     pub(super) async fn asked(&self) {
         let _ = self.asked.subscribe().wait_for(|asked| *asked).await;
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        *self.over.borrow()
     }
 
     /// Returns when the patience is over.

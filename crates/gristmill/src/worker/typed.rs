@@ -1,6 +1,5 @@
 //! Typed handlers: an async function over one task.
 
-use std::fmt::Display;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,22 +7,22 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gristmill_core::{ClaimedTask, Encoding, Outcome};
 
-use super::{Context, Handler, Worker};
+use super::{Context, Handler, IntoOutcome, Worker};
 use crate::TaskType;
 
 /// A closure that handles one type of task.
-struct Typed<T, F> {
+struct Single<T, F> {
     handle: F,
     task: PhantomData<fn(T)>,
 }
 
 #[async_trait]
-impl<T, F, R, E> Handler for Typed<T, F>
+impl<T, F, R> Handler for Single<T, F>
 where
     T: TaskType,
     F: Fn(T, Context) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<(), E>> + Send,
-    E: Display + Send,
+    R: Future + Send,
+    R::Output: IntoOutcome,
 {
     async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome {
         // An error and not a failure for good: a newer worker may read it.
@@ -31,10 +30,7 @@ where
             Ok(decoded) => decoded,
             Err(error) => return Outcome::Error(error),
         };
-        match (self.handle)(decoded, context.clone()).await {
-            Ok(()) => Outcome::Done,
-            Err(error) => Outcome::Error(error.to_string()),
-        }
+        (self.handle)(decoded, context.clone()).await.into_outcome()
     }
 }
 
@@ -51,15 +47,16 @@ pub fn decode<T: TaskType>(task: &ClaimedTask) -> Result<T, String> {
 }
 
 impl Worker {
-    /// Serves a task type's queue with an async function. `Ok` is done, an
-    /// error goes to the queue's retry policy.
-    pub fn handle<T, F, R, E>(self, handle: F) -> Self
+    /// Serves a task type's queue with an async function. It returns
+    /// `Result<(), E>`, where `Ok` is done and an error goes to the queue's
+    /// retry policy, or an [`Outcome`] (see [`IntoOutcome`]).
+    pub fn handle<T, F, R>(self, handle: F) -> Self
     where
         T: TaskType,
         F: Fn(T, Context) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<(), E>> + Send + 'static,
-        E: Display + Send + 'static,
+        R: Future + Send + 'static,
+        R::Output: IntoOutcome,
     {
-        self.queue(T::QUEUE, Arc::new(Typed { handle, task: PhantomData }))
+        self.queue(T::QUEUE, Arc::new(Single { handle, task: PhantomData }))
     }
 }

@@ -11,8 +11,19 @@
 mod bulk;
 mod memory_peak;
 mod put;
+mod recovery;
+mod schedule;
+mod schedule_finder;
+mod schedule_outage;
+mod schedule_processes;
+mod testing;
 mod transaction;
 mod worker;
+mod worker_batch;
+mod worker_change;
+mod worker_processes;
+mod worker_speed;
+mod worker_trouble;
 
 use gristmill::{Mill, TaskType};
 use serde::{Deserialize, Serialize};

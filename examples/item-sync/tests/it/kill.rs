@@ -80,12 +80,15 @@ fn a_killed_worker_s_tasks_come_back() {
     let held: Vec<i64> =
         shop.tasks("NEW_ITEM", State::Processing).iter().map(|task| task.id.0).collect();
     assert!(held.contains(&task), "it is not lost: {held:?}");
+    // The done of the one before it may have been on its way.
+    let left = 5 - shop.stats("NEW_ITEM").counters.done as usize;
+    assert!((3..=4).contains(&left), "{left} left");
     until("all are told", || {
         shop.ok(&["work", "--drain", "--retries"]);
         shop.standing("NEW_ITEM") == (0, 0, 0)
     });
     let notices = shop.notices();
-    assert_eq!(notices.len(), 3, "each that was left, once: {notices:?}");
+    assert_eq!(notices.len(), left, "each that was left, once: {notices:?}");
     assert!(notices.iter().any(|notice| notice.ends_with(&format!("(task {task})"))));
     assert_eq!(shop.rows("gristmill_task"), 0);
     assert_eq!(shop.stats("NEW_ITEM").counters.done, 5);

@@ -1,0 +1,83 @@
+//! `schedules`, and what `up` does with those of the configuration.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::place::{Place, Running, eventually};
+
+const CONFIG: &str = "
+queues:
+  - name: beats
+    exec: 'cat; echo'
+schedules:
+  - {name: tick, queue: beats, every: 1s, payload: {say: tick}}
+  - {name: morning, queue: beats, cron: 0 7 * * *, zone: Europe/Athens, payload: {say: hello}}
+";
+
+fn schedule(place: &Place, name: &str) -> Value {
+    let all = place.json(&["schedules"]);
+    all.as_array().unwrap().iter().find(|s| s["schedule"] == name).cloned().unwrap_or_default()
+}
+
+#[test]
+fn up_fires_them_and_operators_pause_and_fire() {
+    let place = Place::new();
+    place.write("gristmill.yaml", CONFIG);
+    let mut up = place.start(&["up"]);
+    let said = Running::until(&mut up.stdout, "Stop with Ctrl-C").join("\n");
+    assert!(said.contains("schedules  tick (every 1s), morning (0 7 * * *)"), "{said}");
+    Running::until(&mut up.stdout, r#"{"say":"tick"}"#);
+    Running::until(&mut up.stdout, r#"{"say":"tick"}"#);
+    assert!(schedule(&place, "tick")["last_fire"].is_string());
+    let morning = schedule(&place, "morning");
+    assert_eq!((&morning["last_fire"], &morning["cron"]), (&Value::Null, &"0 7 * * *".into()));
+    assert!(morning["next_fire"].as_str().unwrap().ends_with(":00:00Z"), "{morning}");
+
+    assert!(place.ok(&["schedules", "pause", "tick", "--by", "ada"]).contains("is paused until"));
+    let tick = schedule(&place, "tick");
+    assert_eq!((&tick["paused"], &tick["paused_by"]), (&true.into(), &"ada".into()));
+    assert_eq!(tick["next_fire"], Value::Null);
+    let table = place.ok(&["schedules"]);
+    for part in ["schedule", "next fire", "every 1s", "Europe/Athens", "beats", "by ada"] {
+        assert!(table.contains(part), "{table}");
+    }
+    assert!(place.ok(&["schedules", "fire", "morning"]).starts_with("morning fired: task "));
+    Running::until(&mut up.stdout, r#"{"say":"hello"}"#);
+    assert!(place.ok(&["schedules", "resume", "tick"]).contains("tick goes on"));
+    let before = schedule(&place, "tick")["last_fire"].clone();
+    eventually("it goes on", || schedule(&place, "tick")["last_fire"] != before);
+    up.signal(Signal::TERM);
+    let (code, _, stderr) = up.end();
+    assert_eq!(code, 0, "{stderr}");
+}
+
+#[test]
+fn what_left_the_file_stays_and_is_said() {
+    let place = Place::new();
+    place.write("gristmill.yaml", CONFIG);
+    let run = || {
+        let mut up = place.start(&["up"]);
+        Running::until(&mut up.stdout, "Stop with Ctrl-C");
+        up.signal(Signal::TERM);
+        let (code, _, stderr) = up.end();
+        assert_eq!(code, 0, "{stderr}");
+        stderr
+    };
+    assert!(!run().contains("schedule "));
+    let shorter: Vec<&str> = CONFIG.lines().filter(|line| !line.contains("morning")).collect();
+    place.write("gristmill.yaml", shorter.join("\n").replace("every: 1s", "every: 5m"));
+    let said = run();
+    assert!(said.contains("schedule morning is not in this file and stays"), "{said}");
+    assert!(said.contains("schedule tick: now as in the configuration"), "{said}");
+    assert_eq!(schedule(&place, "tick")["every_ms"], 300_000);
+    assert!(place.ok(&["schedules", "remove", "morning"]).contains("its tasks stay"));
+    assert_eq!(place.json(&["schedules"]).as_array().unwrap().len(), 1);
+    assert!(!run().contains("morning"));
+}
+
+#[test]
+fn none_is_said_too() {
+    let place = Place::with(&[&["emails"]]);
+    assert!(place.ok(&["schedules"]).contains("no schedules yet"));
+    assert_eq!(place.json(&["schedules", "list"]), serde_json::json!([]));
+}

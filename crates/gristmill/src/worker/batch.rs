@@ -1,0 +1,187 @@
+//! Handlers over a batch: many tasks at once, each of which may be settled by
+//! itself; what is left open is settled by the return value.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gristmill_core::{Outcome, QueueName, TaskId, When, WorkerId};
+
+use super::hand::Hand;
+use super::lease::Cancel;
+use super::settler::Settler;
+use super::typed::decode;
+use super::{Context, IntoOutcome, Worker};
+use crate::TaskType;
+
+/// A typed task of a batch, with everything about its attempt.
+#[derive(Debug)]
+pub struct Typed<T> {
+    /// The payload.
+    pub task: T,
+    /// Its attempt: id, key, attempt, follow-ups and the like.
+    pub context: Context,
+}
+
+impl<T> Deref for Typed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.task
+    }
+}
+
+/// A batch's surroundings, and the way to settle single tasks of it.
+#[derive(Clone)]
+pub struct BatchContext {
+    /// The queue.
+    pub queue: QueueName,
+    /// The worker.
+    pub worker: WorkerId,
+    /// How long the handler may take for the whole batch.
+    pub timeout: Duration,
+    hand: Arc<Hand>,
+    runner: u64,
+    settler: Arc<Settler>,
+    ids: Arc<[TaskId]>,
+}
+
+impl std::fmt::Debug for BatchContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BatchContext").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+impl BatchContext {
+    pub(super) fn new(
+        hand: Arc<Hand>,
+        runner: u64,
+        settler: Arc<Settler>,
+        open: &[Context],
+    ) -> Self {
+        BatchContext {
+            queue: hand.served.name.clone(),
+            worker: hand.worker.clone(),
+            timeout: hand.timeout,
+            ids: open.iter().map(|context| context.id).collect(),
+            hand,
+            runner,
+            settler,
+        }
+    }
+
+    /// This one is done.
+    pub fn done(&self, id: TaskId) -> bool {
+        self.settle(id, Outcome::Done)
+    }
+
+    /// This one went wrong: the queue's policy decides what follows.
+    pub fn error(&self, id: TaskId, error: impl Display) -> bool {
+        self.settle(id, Outcome::Error(error.to_string()))
+    }
+
+    /// This one can never succeed: failed for good.
+    pub fn fail(&self, id: TaskId, reason: impl Display) -> bool {
+        self.settle(id, Outcome::Fail(reason.to_string()))
+    }
+
+    /// This one is to run again then; counts as an attempt.
+    pub fn retry(&self, id: TaskId, at: When) -> bool {
+        self.settle(id, Outcome::Retry { at, reason: None })
+    }
+
+    /// This one goes back; the attempt does not count.
+    pub fn release(&self, id: TaskId) -> bool {
+        self.settle(id, Outcome::Release { at: None, started: true })
+    }
+
+    /// Settles one task in any way. Returns whether it was open: a task of
+    /// this batch is settled once.
+    pub fn settle(&self, id: TaskId, outcome: Outcome) -> bool {
+        let Some(context) = self.hand.take(self.runner, id) else { return false };
+        self.settler.ended(&self.hand, context, Some(outcome), true);
+        true
+    }
+
+    /// Whether the handler should stop with the whole batch.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        let mut all = true;
+        for id in self.ids.iter() {
+            match self.hand.lease.cancelled(*id) {
+                Some(Cancel::Operator) => {}
+                Some(_) => return true,
+                None => all = false,
+            }
+        }
+        all
+    }
+
+    /// Returns when the handler should stop with the whole batch: the lease
+    /// was lost, its time is over, or the worker stops.
+    pub async fn cancelled(&self) {
+        let mut board = self.hand.lease.board();
+        while !self.is_cancelled() {
+            if board.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Handles many tasks at once.
+#[async_trait]
+pub(crate) trait BatchHandler: Send + Sync + 'static {
+    async fn handle(&self, open: Vec<Context>, batch: BatchContext) -> Outcome;
+}
+
+struct Batched<T, F> {
+    handle: F,
+    task: PhantomData<fn(T)>,
+}
+
+#[async_trait]
+impl<T, F, R> BatchHandler for Batched<T, F>
+where
+    T: TaskType,
+    F: Fn(Vec<Typed<T>>, BatchContext) -> R + Send + Sync + 'static,
+    R: Future + Send,
+    R::Output: IntoOutcome,
+{
+    async fn handle(&self, open: Vec<Context>, batch: BatchContext) -> Outcome {
+        let mut tasks = Vec::with_capacity(open.len());
+        for context in open {
+            match decode::<T>(context.task()) {
+                Ok(task) => tasks.push(Typed { task, context }),
+                // An error and not a failure for good: a newer worker may
+                // read it.
+                Err(error) => {
+                    batch.error(context.id, error);
+                }
+            }
+        }
+        if tasks.is_empty() {
+            return Outcome::Done;
+        }
+        (self.handle)(tasks, batch).await.into_outcome()
+    }
+}
+
+impl Worker {
+    /// Serves a task type's queue with an async function over a batch. It may
+    /// settle single tasks; what it leaves open is settled by what it returns.
+    /// After an error the tasks come back one by one.
+    pub fn handle_batch<T, F, R>(self, handle: F) -> Self
+    where
+        T: TaskType,
+        F: Fn(Vec<Typed<T>>, BatchContext) -> R + Send + Sync + 'static,
+        R: Future + Send + 'static,
+        R::Output: IntoOutcome,
+    {
+        self.queue_batch(T::QUEUE, Arc::new(Batched { handle, task: PhantomData }))
+    }
+}

@@ -1,0 +1,144 @@
+//! The crew: as many processors as are wished for, the settler and the
+//! reporter beside them, from the start to the last settlement.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gristmill_core::StoreError;
+use tokio::task::{Id, JoinSet};
+
+use super::heartbeat::Heartbeat;
+use super::processor::Processor;
+use super::report::WorkReport;
+use super::reporter::Reporter;
+use super::site::Site;
+use super::stop::Stop;
+use crate::Error;
+
+/// How often it is asked whether the store still answers.
+const ASK: Duration = Duration::from_millis(200);
+
+/// Works until it is stopped or drained.
+pub(super) async fn run(site: Arc<Site>, heartbeat: Heartbeat) -> Result<WorkReport, Error> {
+    let worker = &site.worker;
+    tracing::info!(%worker, processors = site.wish.borrow().processors, "worker starts");
+    let settling = {
+        let site = site.clone();
+        tokio::spawn(async move { site.settler.run(&*site.mill.store(), &site.stop).await })
+    };
+    let reporter = Reporter::start(site.clone());
+    let patience = {
+        let site = site.clone();
+        tokio::spawn(async move { site.stop.patience().await })
+    };
+    let failed = Crew::new(site.clone()).work().await;
+    site.settler.finish();
+    if let Err(error) = settling.await {
+        tracing::error!(%error, "the settler ended badly; leases will run out");
+    }
+    patience.abort();
+    reporter.end().await;
+    heartbeat.end().await;
+    let report = site.settler.report();
+    tracing::info!(%worker, done = report.done, "worker ended");
+    failed.map_or(Ok(report), |error| Err(error.into()))
+}
+
+/// How long a processor may still take when the patience of a stop is over.
+const LAST_WORD: Duration = Duration::from_secs(5);
+
+async fn given_up(stop: &Stop) {
+    stop.over().await;
+    tokio::time::sleep(LAST_WORD).await;
+}
+
+struct Crew {
+    site: Arc<Site>,
+    processors: JoinSet<Option<StoreError>>,
+    numbers: HashMap<Id, usize>,
+    away: bool,
+}
+
+impl Crew {
+    fn new(site: Arc<Site>) -> Self {
+        Crew { site, processors: JoinSet::new(), numbers: HashMap::new(), away: false }
+    }
+
+    /// Keeps the processors at their number. Returns what a draining one gave
+    /// up for.
+    async fn work(mut self) -> Option<StoreError> {
+        let site = self.site.clone();
+        let mut wish = site.wish.subscribe();
+        let mut tick = tokio::time::interval(ASK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let (mut asked, mut aborted, mut failed) = (false, false, None);
+        self.fill();
+        loop {
+            if self.processors.is_empty() && (asked || site.drain) {
+                return failed;
+            }
+            tokio::select! {
+                ended = self.processors.join_next_with_id(), if !self.processors.is_empty() => {
+                    match ended {
+                        Some(Ok((id, error))) => {
+                            self.numbers.remove(&id);
+                            failed = failed.or(error);
+                        }
+                        Some(Err(error)) if error.is_cancelled() => {}
+                        Some(Err(error)) => {
+                            // Its leases run out and the tasks come back.
+                            tracing::error!(%error, "a processor ended badly");
+                            if let Some(number) = self.numbers.remove(&error.id()) {
+                                site.left(number);
+                            }
+                        }
+                        None => {}
+                    }
+                    if !asked && !site.drain {
+                        self.fill();
+                    }
+                }
+                () = site.stop.asked(), if !asked => {
+                    asked = true;
+                    tracing::info!(worker = %site.worker, "worker stops: no more claims");
+                }
+                // Handlers were cancelled and left alone by then: who is still
+                // here waits for a store that is away.
+                () = given_up(&site.stop), if !aborted => {
+                    aborted = true;
+                    tracing::warn!("the store does not answer; leases will run out");
+                    self.processors.abort_all();
+                }
+                _ = wish.changed(), if !asked => self.fill(),
+                _ = tick.tick() => self.look_at_store(),
+            }
+        }
+    }
+
+    /// Starts the processors that are missing.
+    fn fill(&mut self) {
+        let wished = self.site.wish.borrow().processors;
+        for number in 0..wished {
+            if self.numbers.values().any(|running| *running == number) {
+                continue;
+            }
+            let processor = Processor::new(self.site.clone(), number);
+            let started = self.processors.spawn(processor.run());
+            self.numbers.insert(started.id(), number);
+        }
+    }
+
+    /// Says when the store goes away and when it is back.
+    fn look_at_store(&mut self) {
+        let silent = self.site.heartbeat.away();
+        match (silent, self.away) {
+            (Some(silent), false) => {
+                tracing::warn!(?silent, "the store does not answer; the worker waits for it");
+            }
+            (None, true) => tracing::info!("the store answers again"),
+            _ => return,
+        }
+        self.away = silent.is_some();
+    }
+}

@@ -1,0 +1,196 @@
+//! The tasks of one claim on their way through a processor: waiting, running,
+//! or given away. Shared by the runner, which calls the handler, and by its
+//! overseer, which may take everything out of its hand.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use gristmill_core::{ClaimedTask, TaskId, WorkerId};
+
+use super::context::Context;
+use super::lease::{Cancel, Lease};
+use super::served::Served;
+
+/// What is claimed and not started within this time goes back.
+const START_WITHIN: Duration = Duration::from_secs(2);
+
+/// One claim.
+pub(super) struct Hand {
+    pub(super) served: Arc<Served>,
+    pub(super) lease: Arc<Lease>,
+    pub(super) worker: WorkerId,
+    pub(super) timeout: Duration,
+    /// A task that may kill its worker: nothing else runs beside it.
+    pub(super) alone: bool,
+    claimed: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    waiting: VecDeque<ClaimedTask>,
+    running: Option<Running>,
+    /// Which runner may go on; one that was given up finds another number.
+    runner: u64,
+}
+
+struct Running {
+    open: Vec<Context>,
+    first: TaskId,
+    since: Instant,
+    /// When all of it was told to stop.
+    told: Option<Instant>,
+}
+
+/// What the handler left open, and how long it ran.
+pub(super) struct Ran {
+    pub(super) open: Vec<Context>,
+    pub(super) took: Duration,
+    /// Nothing waits behind it.
+    pub(super) last: bool,
+}
+
+impl Hand {
+    pub(super) fn new(
+        served: Arc<Served>,
+        lease: Arc<Lease>,
+        worker: WorkerId,
+        timeout: Duration,
+        tasks: Vec<ClaimedTask>,
+    ) -> Self {
+        let alone = tasks.iter().any(|task| task.alone);
+        let state = State { waiting: tasks.into(), running: None, runner: 0 };
+        let (claimed, state) = (Instant::now(), Mutex::new(state));
+        Hand { served, lease, worker, timeout, alone, claimed, state }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn context(&self, task: ClaimedTask) -> Context {
+        let (queue, worker) = (self.served.name.clone(), self.worker.clone());
+        Context::new(queue, worker, Arc::new(task), self.lease.clone(), self.timeout)
+    }
+
+    /// Starts what comes next, for this runner: one task, or as many first
+    /// attempts as there are. What came back before comes alone, so that one
+    /// bad task does not spoil its batch for ever. Those that were cancelled
+    /// while they waited are handed out beside, not started.
+    pub(super) fn begin(
+        &self,
+        runner: u64,
+        many: bool,
+    ) -> (Option<Vec<Context>>, Vec<(Context, Cancel)>) {
+        let mut cancelled = Vec::new();
+        let mut state = self.lock();
+        if state.runner != runner {
+            return (None, cancelled);
+        }
+        let mut open: Vec<Context> = Vec::new();
+        while let Some(task) = state.waiting.front() {
+            let single = !many || task.attempt > 1;
+            if single && !open.is_empty() {
+                break;
+            }
+            let Some(task) = state.waiting.pop_front() else { break };
+            let context = self.context(task);
+            if let Some(why) = self.lease.cancelled(context.id) {
+                cancelled.push((context, why));
+                continue;
+            }
+            open.push(context);
+            if single {
+                break;
+            }
+        }
+        let Some(first) = open.first().map(|context| context.id) else {
+            return (None, cancelled);
+        };
+        let started = open.clone();
+        state.running = Some(Running { open, first, since: Instant::now(), told: None });
+        (Some(started), cancelled)
+    }
+
+    /// Takes one running task out of the hand: its handler settles it itself.
+    pub(super) fn take(&self, runner: u64, id: TaskId) -> Option<Context> {
+        let mut state = self.lock();
+        if state.runner != runner {
+            return None;
+        }
+        let running = state.running.as_mut()?;
+        let at = running.open.iter().position(|context| context.id == id)?;
+        Some(running.open.swap_remove(at))
+    }
+
+    /// The handler returned. Nothing if its runner was given up meanwhile.
+    pub(super) fn finish(&self, runner: u64) -> Option<Ran> {
+        let mut state = self.lock();
+        if state.runner != runner {
+            return None;
+        }
+        let last = state.waiting.is_empty();
+        let running = state.running.take()?;
+        Some(Ran { open: running.open, took: running.since.elapsed(), last })
+    }
+
+    /// Gives the runner up: what it says from now on is not heard. Returns
+    /// what it had open, and the number of the next one.
+    pub(super) fn abandon(&self) -> (Vec<Context>, u64) {
+        let mut state = self.lock();
+        state.runner += 1;
+        let open = state.running.take().map(|running| running.open).unwrap_or_default();
+        (open, state.runner)
+    }
+
+    /// Everything that has not started.
+    pub(super) fn take_waiting(&self) -> Vec<Context> {
+        let waiting = std::mem::take(&mut self.lock().waiting);
+        waiting.into_iter().map(|task| self.context(task)).collect()
+    }
+
+    /// Whether what waits has waited too long.
+    pub(super) fn is_late(&self) -> bool {
+        !self.alone && self.claimed.elapsed() >= START_WITHIN
+    }
+
+    /// When what waits has waited too long.
+    pub(super) fn late_at(&self) -> Option<Instant> {
+        (!self.alone && !self.lock().waiting.is_empty()).then(|| self.claimed + START_WITHIN)
+    }
+
+    /// Tells what runs to stop if its time is over, or `why` it should.
+    /// Returns when to look again: at the timeout, or at the end of the grace
+    /// of one that was told.
+    pub(super) fn watch(&self, why: Option<Cancel>, grace: Duration) -> Option<Instant> {
+        let mut state = self.lock();
+        let running = state.running.as_mut()?;
+        let over = running.since.elapsed() >= self.timeout;
+        let why = why.or(over.then_some(Cancel::Timeout));
+        if let Some(why) = why {
+            // The first one as well when the handler settled it already: it
+            // stands for the batch.
+            let open = running.open.iter().map(|context| context.id);
+            open.chain([running.first]).for_each(|id| self.lease.cancel(id, why));
+        }
+        // An operator's cancel of one task leaves a batch's others running.
+        let all = !running.open.is_empty() && running.open.iter().all(Context::is_cancelled);
+        if (all || why.is_some()) && running.told.is_none() {
+            running.told = Some(Instant::now());
+        }
+        Some(running.told.map_or(running.since + self.timeout, |told| told + grace))
+    }
+
+    /// Whether what runs was told to stop, and its grace is over.
+    pub(super) fn is_ignoring(&self, grace: Duration) -> bool {
+        let state = self.lock();
+        let told = state.running.as_ref().and_then(|running| running.told);
+        told.is_some_and(|told| told.elapsed() >= grace)
+    }
+
+    /// Tasks that wait or run.
+    pub(super) fn holding(&self) -> usize {
+        let state = self.lock();
+        state.waiting.len() + state.running.as_ref().map_or(0, |running| running.open.len())
+    }
+}

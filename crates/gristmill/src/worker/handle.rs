@@ -1,0 +1,141 @@
+//! A running worker: what can be seen of it and changed while it runs.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use gristmill_core::{QueueName, StoreError, WorkerId};
+use tokio::task::JoinHandle;
+
+use super::report::{WorkReport, WorkerStats};
+use super::site::{Site, Wish};
+use super::{Force, Served};
+use crate::Error;
+
+/// A worker that runs. Dropping this asks it to stop.
+#[must_use = "a worker stops when its handle is dropped"]
+pub struct WorkerHandle {
+    site: Arc<Site>,
+    task: JoinHandle<Result<WorkReport, Error>>,
+    force: Force,
+}
+
+impl std::fmt::Debug for WorkerHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerHandle").field("id", &self.site.worker).finish_non_exhaustive()
+    }
+}
+
+impl WorkerHandle {
+    pub(super) fn new(
+        site: Arc<Site>,
+        task: JoinHandle<Result<WorkReport, Error>>,
+        force: Force,
+    ) -> Self {
+        WorkerHandle { site, task, force }
+    }
+
+    /// The worker's id, random at each start.
+    #[must_use]
+    pub fn id(&self) -> &WorkerId {
+        &self.site.worker
+    }
+
+    /// How many processors run side by side from now on. Those too many end
+    /// after their batch; none is a worker that waits.
+    pub fn set_processors(&self, processors: usize) {
+        self.change(|wish| wish.processors = processors);
+    }
+
+    /// Most tasks in one claim; `None` is each queue's own `batch_size`.
+    pub fn set_batch(&self, batch: Option<usize>) {
+        self.change(|wish| wish.batch = batch.map(|batch| batch.max(1)));
+    }
+
+    /// Moves a processor (counted from 0) to one queue after its batch; `None`
+    /// lets it rotate again.
+    ///
+    /// # Errors
+    /// When the worker has no handler for the queue.
+    pub fn move_processor(&self, processor: usize, queue: Option<&str>) -> Result<(), Error> {
+        let name = queue.map(|queue| self.served(queue)).transpose()?.map(|s| s.name.clone());
+        self.change(|wish| {
+            match name {
+                Some(name) => wish.moved.insert(processor, name),
+                None => wish.moved.remove(&processor),
+            };
+        });
+        Ok(())
+    }
+
+    /// Starts or stops claiming from a queue. What runs finishes.
+    ///
+    /// # Errors
+    /// When the worker has no handler for the queue.
+    pub fn serve(&self, queue: &str, on: bool) -> Result<(), Error> {
+        self.served(queue)?.switch(on);
+        // Whoever waits for work must hear of it.
+        self.change(|_| {});
+        Ok(())
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Wish)) {
+        self.site.wish.send_modify(change);
+    }
+
+    fn served(&self, queue: &str) -> Result<&Arc<Served>, Error> {
+        let name = QueueName::new(queue)?;
+        let served = self.site.served.iter().find(|served| served.name == name);
+        served.ok_or_else(|| {
+            let known = self.site.served.iter().map(|served| served.name.as_str());
+            let suggestion = gristmill_core::name::did_you_mean(queue, known).map(str::to_owned);
+            StoreError::UnknownQueue { name: queue.to_owned(), suggestion }.into()
+        })
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub fn stats(&self) -> WorkerStats {
+        let queues = self.site.served.iter().map(|s| (s.name.clone(), s.stats())).collect();
+        WorkerStats {
+            id: self.site.worker.clone(),
+            processors: self.site.processors().len(),
+            idle: self.site.idle.load(Ordering::Relaxed),
+            queues,
+            report: self.site.settler.report(),
+            store_away: self.site.heartbeat.away(),
+        }
+    }
+
+    /// What ends the patience of a graceful stop: a second signal.
+    #[must_use]
+    pub fn force(&self) -> Force {
+        self.force.clone()
+    }
+
+    /// Claims no more, lets handlers finish within the limit, cancels what is
+    /// left and gives back what was not started.
+    ///
+    /// # Errors
+    /// As [`WorkerHandle::ended`].
+    pub async fn stop(mut self) -> Result<WorkReport, Error> {
+        self.site.stop.ask();
+        self.ended().await
+    }
+
+    /// Waits for the end of a worker that drains, or of one that was asked to
+    /// stop.
+    ///
+    /// # Errors
+    /// What a draining worker gave up for.
+    pub async fn ended(&mut self) -> Result<WorkReport, Error> {
+        (&mut self.task)
+            .await
+            .map_err(|e| StoreError::Unavailable(format!("the worker was ended: {e}")))?
+    }
+}
+
+impl Drop for WorkerHandle {
+    fn drop(&mut self) {
+        self.site.stop.ask();
+    }
+}

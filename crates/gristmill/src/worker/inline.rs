@@ -1,0 +1,30 @@
+//! A worker that runs inline: on the caller's task, without threads, timers or
+//! heartbeat, until nothing is due. For tests of handlers.
+
+use std::sync::Arc;
+
+use super::report::WorkReport;
+use super::runner;
+use super::{Worker, heartbeat};
+use crate::Error;
+
+/// Runs everything that is due, follow-ups included, one claim after the
+/// other. Time does not move meanwhile unless the caller's handlers move it.
+pub(crate) async fn run_until_idle(worker: &Worker) -> Result<WorkReport, Error> {
+    let served = worker.served().await?;
+    let site = Arc::new(worker.site(served, heartbeat::Handle::default())?);
+    let store = site.mill.store();
+    store.sweep().await?;
+    loop {
+        let mut found = false;
+        for served in &site.served {
+            let Some(claim) = site.claim(served, false).await?.found else { continue };
+            found = true;
+            runner::run(site.clone(), claim.hand.clone(), 0).await;
+            site.settler.flush(&*store, &site.stop).await;
+        }
+        if !found {
+            return Ok(site.settler.report());
+        }
+    }
+}

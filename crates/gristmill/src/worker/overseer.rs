@@ -1,0 +1,126 @@
+//! The overseer of a hand: timeouts, cancels, give-backs and the stop, whether
+//! or not the handler listens.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
+
+use super::hand::Hand;
+use super::lease::Cancel;
+use super::runner;
+use super::site::{Alone, Site};
+
+/// How long a cancelled handler may take to come to an end by itself.
+const GRACE: Duration = Duration::from_secs(3);
+/// A cycle longer than this is reported.
+const SLOW: Duration = Duration::from_secs(10);
+
+/// Sees a hand through to its end: everything of it is settled, or on its way.
+pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
+    let Some(_pass) = pass(site, hand).await else {
+        site.give_back(hand);
+        return;
+    };
+    let start = Instant::now();
+    let (mut slow, mut runner) = (false, 0);
+    let mut board = hand.lease.board();
+    loop {
+        let mut running = tokio::spawn(runner::run(site.clone(), hand.clone(), runner));
+        let ignored = loop {
+            let why = site.stop.is_over().then_some(Cancel::Stop);
+            // Between two attempts: the next one begins now at the earliest.
+            let mut next = hand.watch(why, GRACE).unwrap_or_else(|| Instant::now() + hand.timeout);
+            if hand.is_ignoring(GRACE) {
+                break true;
+            }
+            let others_turn = !hand.alone && site.is_someone_alone();
+            if site.stop.is_asked() || others_turn || hand.is_late() {
+                site.give_back(hand);
+            }
+            if !slow && start.elapsed() >= SLOW {
+                slow = true;
+                let (queue, holding) = (&hand.served.name, hand.holding());
+                tracing::warn!(%queue, holding, "a cycle takes longer than ten seconds");
+                site.settler.slow_cycle();
+            }
+            if !slow {
+                next = next.min(start + SLOW);
+            }
+            next = hand.late_at().map_or(next, |late| next.min(late));
+            tokio::select! {
+                biased;
+                ended = &mut running => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "a runner ended badly");
+                    }
+                    break false;
+                }
+                changed = board.changed() => if changed.is_err() { break false },
+                () = site.stop.asked(), if !site.stop.is_asked() => {}
+                () = site.stop.over(), if !site.stop.is_over() => {}
+                () = site.someone_alone(), if !hand.alone && !others_turn => {}
+                () = tokio::time::sleep_until(next.into()) => {}
+            }
+        };
+        // Whatever a runner left behind is settled here; one that ended well
+        // left nothing.
+        let (open, following) = hand.abandon();
+        runner = following;
+        if ignored {
+            running.abort();
+            let queue = &hand.served.name;
+            tracing::warn!(%queue, "a handler ignores that it should stop; it is left alone");
+        }
+        for context in open {
+            site.settler.ended(hand, context, None, true);
+        }
+        if site.stop.is_asked() {
+            site.give_back(hand);
+        }
+        if hand.holding() == 0 {
+            return;
+        }
+    }
+}
+
+/// The right to run: beside others, or alone. None when the stop, the time to
+/// start or one that must be alone came first: then the hand goes back.
+async fn pass<'a>(site: &'a Arc<Site>, hand: &Hand) -> Option<Pass<'a>> {
+    if hand.alone {
+        let alone = site.go_alone()?;
+        return tokio::select! {
+            () = site.stop.asked() => None,
+            gate = alone_at_last(site, hand) => Some(Pass::Alone(gate, alone)),
+        };
+    }
+    let late = async {
+        match hand.late_at() {
+            Some(late) => tokio::time::sleep_until(late.into()).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = site.stop.asked() => None,
+        () = site.someone_alone() => None,
+        gate = site.gate.read() => Some(Pass::Beside(gate)),
+        () = late => None,
+    }
+}
+
+/// Nothing else runs, and nothing else is in this worker's hands: if the
+/// process dies now, no other task loses an attempt.
+async fn alone_at_last<'a>(site: &'a Site, hand: &Hand) -> RwLockWriteGuard<'a, ()> {
+    let gate = site.gate.write().await;
+    while site.heartbeat.holds_beside(hand.lease.token) {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    gate
+}
+
+enum Pass<'a> {
+    Beside(#[expect(dead_code, reason = "held, not read")] RwLockReadGuard<'a, ()>),
+    #[expect(dead_code, reason = "held, not read")]
+    Alone(RwLockWriteGuard<'a, ()>, Alone),
+}

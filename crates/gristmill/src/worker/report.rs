@@ -1,0 +1,78 @@
+//! What a worker did, and how it stands.
+
+use std::time::Duration;
+
+use gristmill_core::{ClaimedTask, HandlerStats, QueueName, WorkerId};
+
+/// What a worker did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorkReport {
+    /// Attempts that ended as done.
+    pub done: u64,
+    /// Attempts that ended in another way and were recorded.
+    pub not_done: u64,
+    /// Tasks given back without an attempt: at the stop, or because they could
+    /// not start soon.
+    pub released: u64,
+    /// Settlements refused because the lease was lost.
+    pub lease_lost: u64,
+    /// Tasks that were gone when their attempt ended: completed in a
+    /// transaction of the handler's, or deleted with their subject.
+    pub gone: u64,
+    /// Follow-ups the store did not take; each is logged as an error.
+    pub follow_ups_refused: u64,
+    /// Cycles (a batch from its first start to its last end) that took longer
+    /// than ten seconds; each is logged as a warning.
+    pub slow_cycles: u64,
+}
+
+impl WorkReport {
+    pub(super) fn add(&mut self, other: &WorkReport) {
+        self.done += other.done;
+        self.not_done += other.not_done;
+        self.released += other.released;
+        self.lease_lost += other.lease_lost;
+        self.gone += other.gone;
+        self.follow_ups_refused += other.follow_ups_refused;
+        self.slow_cycles += other.slow_cycles;
+    }
+}
+
+/// How a running worker stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerStats {
+    /// The worker.
+    pub id: WorkerId,
+    /// Processors that run.
+    pub processors: usize,
+    /// Of them, without anything to do.
+    pub idle: usize,
+    /// What each queue's handler did since the start.
+    pub queues: Vec<(QueueName, HandlerStats)>,
+    /// What was done so far.
+    pub report: WorkReport,
+    /// How long the store has not answered, if it should have.
+    pub store_away: Option<Duration>,
+}
+
+/// A task that failed for good.
+#[derive(Debug, Clone, Copy)]
+pub struct FailedTask<'a> {
+    /// Its queue.
+    pub queue: &'a QueueName,
+    /// The task, as its last handler got it.
+    pub task: &'a ClaimedTask,
+    /// Why.
+    pub error: &'a str,
+}
+
+/// A queue whose oldest ready task waits longer than the queue's `max_wait`.
+#[derive(Debug, Clone, Copy)]
+pub struct LateQueue<'a> {
+    /// The queue.
+    pub queue: &'a QueueName,
+    /// How long its oldest ready task has been due.
+    pub waited: Duration,
+    /// How long it should wait at most.
+    pub max_wait: Duration,
+}

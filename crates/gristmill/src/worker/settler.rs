@@ -1,0 +1,291 @@
+//! The settler: gathers what attempts came to, and tells the store many at
+//! once.
+//!
+//! A settlement waits at most a millisecond for company, and not at all when
+//! nothing runs behind it. While the store is busy with some, others gather.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use gristmill_core::{Became, Outcome, PutAnswer, SettleAnswer, Settlement, Store, StoreError};
+use tokio::sync::Notify;
+
+use super::attempt;
+use super::context::Context;
+use super::hand::Hand;
+use super::heartbeat;
+use super::pause::Pause;
+use super::report::{FailedTask, WorkReport};
+use super::served::Served;
+use super::stop::Stop;
+
+/// How long a settlement waits for others.
+const COMPANY: Duration = Duration::from_millis(1);
+/// How long a store may still take when the patience of a stop is over.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
+pub(crate) type OnFailed = Arc<dyn Fn(FailedTask<'_>) + Send + Sync>;
+
+/// An attempt that ended and is not on record yet.
+struct Pending {
+    served: Arc<Served>,
+    context: Context,
+    settlement: Settlement,
+}
+
+#[derive(Default)]
+struct Waiting {
+    list: Vec<Pending>,
+    since: Option<Instant>,
+    /// Nothing runs behind it: do not wait for company.
+    urgent: bool,
+    closed: bool,
+}
+
+/// Where settlements gather.
+pub(super) struct Settler {
+    waiting: Mutex<Waiting>,
+    wake: Notify,
+    report: Mutex<WorkReport>,
+    heartbeat: heartbeat::Handle,
+    on_failed: Option<OnFailed>,
+}
+
+impl Settler {
+    pub(super) fn new(heartbeat: heartbeat::Handle, on_failed: Option<OnFailed>) -> Self {
+        Settler {
+            waiting: Mutex::default(),
+            wake: Notify::new(),
+            report: Mutex::default(),
+            heartbeat,
+            on_failed,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, change: impl FnOnce(&mut WorkReport)) {
+        change(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn report(&self) -> WorkReport {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn slow_cycle(&self) {
+        self.count(|report| report.slow_cycles += 1);
+    }
+
+    /// An attempt ended with what its handler returned, if it did. A cancel
+    /// outweighs it.
+    pub(super) fn ended(&self, hand: &Hand, context: Context, said: Option<Outcome>, urgent: bool) {
+        let why = hand.lease.cancelled(context.id);
+        match attempt::end(why, said, hand.timeout) {
+            Some(outcome) => self.push(hand, context, outcome, urgent),
+            None => {
+                self.count(|report| report.lease_lost += 1);
+                self.close(&context, 1);
+            }
+        }
+    }
+
+    /// A task goes back as if it had not been claimed.
+    pub(super) fn give_back(&self, hand: &Hand, context: Context) {
+        self.push(hand, context, Outcome::Release { at: None, started: false }, true);
+    }
+
+    fn push(&self, hand: &Hand, context: Context, outcome: Outcome, urgent: bool) {
+        let settlement = context.settlement(outcome);
+        let mut waiting = self.lock();
+        let wake = waiting.list.is_empty() || (urgent && !waiting.urgent);
+        waiting.list.push(Pending { served: hand.served.clone(), context, settlement });
+        waiting.since.get_or_insert_with(Instant::now);
+        waiting.urgent |= urgent;
+        drop(waiting);
+        if wake {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Nothing more will come.
+    pub(super) fn finish(&self) {
+        self.lock().closed = true;
+        self.wake.notify_one();
+    }
+
+    /// Settles until nothing more will come.
+    pub(super) async fn run(&self, store: &dyn Store, stop: &Stop) {
+        loop {
+            let due = {
+                let waiting = self.lock();
+                match waiting.since {
+                    None if waiting.closed => return,
+                    None => None,
+                    Some(since) if waiting.urgent || waiting.closed => Some(since),
+                    Some(since) => Some(since + COMPANY),
+                }
+            };
+            match due {
+                None => self.wake.notified().await,
+                Some(due) if due > Instant::now() => {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(due.into()) => {}
+                        () = self.wake.notified() => {}
+                    }
+                }
+                Some(_) => self.flush(store, stop).await,
+            }
+        }
+    }
+
+    /// Tells the store everything that waits.
+    pub(super) async fn flush(&self, store: &dyn Store, stop: &Stop) {
+        let mut list = {
+            let mut waiting = self.lock();
+            (waiting.since, waiting.urgent) = (None, false);
+            std::mem::take(&mut waiting.list)
+        };
+        let most = store.limits().settlements.max(1);
+        while !list.is_empty() {
+            let rest = list.split_off(list.len().min(most));
+            self.settle(store, stop, list).await;
+            list = rest;
+        }
+    }
+
+    /// Settles, again and again while the store is away: a settlement may be
+    /// repeated, and the lease is extended meanwhile.
+    async fn settle(&self, store: &dyn Store, stop: &Stop, list: Vec<Pending>) {
+        let mut pause = Pause::default();
+        loop {
+            let settlements = list.iter().map(|pending| pending.settlement.clone()).collect();
+            let answers = tokio::select! {
+                answers = store.settle(settlements) => answers,
+                () = given_up(stop) => Err(StoreError::Closed),
+            };
+            match answers {
+                Ok(answers) => return self.recorded(list, answers),
+                Err(error) if error.is_retryable() || !error.wrote_nothing() => {
+                    let open = list.len();
+                    tracing::warn!(%error, open, "not settled yet; trying again");
+                    tokio::select! {
+                        () = pause.wait() => {}
+                        () = given_up(stop) => {}
+                    }
+                }
+                // One that cannot be settled must not take the others along.
+                Err(error) if list.len() > 1 && error != StoreError::Closed => {
+                    for pending in list {
+                        Box::pin(self.settle(store, stop, vec![pending])).await;
+                    }
+                    return;
+                }
+                Err(error) => {
+                    let open = list.len();
+                    tracing::error!(%error, open, "cannot be settled; the lease will run out");
+                    for pending in &list {
+                        self.close(&pending.context, 1);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Counts what the store answered. In runs of equal kind, for there may be
+    /// a thousand and each count has a lock.
+    fn recorded(&self, list: Vec<Pending>, answers: Vec<SettleAnswer>) {
+        let mut report = WorkReport::default();
+        let mut closing: Option<(Context, usize)> = None;
+        let mut well: Option<(Arc<Served>, u64)> = None;
+        for (pending, answer) in list.into_iter().zip(answers) {
+            count(&mut report, &pending, &answer);
+            let Pending { served, context, settlement } = pending;
+            match &settlement.outcome {
+                Outcome::Release { started: false, .. } => {}
+                Outcome::Done => match &mut well {
+                    Some((same, tasks)) if Arc::ptr_eq(same, &served) => *tasks += 1,
+                    other => {
+                        if let Some((served, tasks)) = other.replace((served, 1)) {
+                            served.count_done(tasks);
+                        }
+                    }
+                },
+                outcome => {
+                    let became = match &answer {
+                        SettleAnswer::Recorded { became, .. } => Some(*became),
+                        _ => None,
+                    };
+                    let release = matches!(outcome, Outcome::Release { .. });
+                    let back = matches!(became, Some(Became::Pending { .. }));
+                    served.count(outcome.error(), back && !release);
+                    if became == Some(Became::Failed) {
+                        self.failed(&served, &context, outcome);
+                    }
+                }
+            }
+            match &mut closing {
+                Some((same, tasks)) if Arc::ptr_eq(same.lease(), context.lease()) => *tasks += 1,
+                other => {
+                    if let Some((context, tasks)) = other.replace((context, 1)) {
+                        self.close(&context, tasks);
+                    }
+                }
+            }
+        }
+        self.count(|all| all.add(&report));
+        if let Some((served, tasks)) = well {
+            served.count_done(tasks);
+        }
+        // The last: whoever waits for it reads the numbers next.
+        if let Some((context, tasks)) = closing {
+            self.close(&context, tasks);
+        }
+    }
+
+    fn failed(&self, served: &Served, context: &Context, outcome: &Outcome) {
+        let error = outcome.error().unwrap_or_else(|| "attempts are used up".to_owned());
+        let (queue, id) = (&served.name, context.id);
+        tracing::warn!(%queue, %id, %error, "a task failed for good");
+        if let Some(on_failed) = &self.on_failed {
+            let failed = FailedTask { queue, task: context.task(), error: &error };
+            let told = std::panic::AssertUnwindSafe(|| on_failed(failed));
+            if std::panic::catch_unwind(told).is_err() {
+                tracing::error!(%queue, %id, "on_failed panicked");
+            }
+        }
+    }
+
+    /// So many tasks are settled or given up; the last one frees their lease.
+    fn close(&self, context: &Context, tasks: usize) {
+        if context.lease().close(tasks) {
+            self.heartbeat.let_go(context.lease().token);
+        }
+    }
+}
+
+async fn given_up(stop: &Stop) {
+    stop.over().await;
+    tokio::time::sleep(LAST_WORD).await;
+}
+
+fn count(report: &mut WorkReport, pending: &Pending, answer: &SettleAnswer) {
+    match (answer, &pending.settlement.outcome) {
+        (SettleAnswer::LeaseLost, _) => report.lease_lost += 1,
+        (SettleAnswer::Gone, _) => report.gone += 1,
+        (_, Outcome::Release { started: false, .. }) => report.released += 1,
+        (_, Outcome::Done) => report.done += 1,
+        _ => report.not_done += 1,
+    }
+    let SettleAnswer::Recorded { follow_ups, .. } = answer else { return };
+    for answer in follow_ups {
+        // The task itself is done by then, so all that is left is to say it
+        // loudly.
+        if let PutAnswer::Refused(why) = answer {
+            tracing::error!(id = %pending.context.id, %why, "a follow-up was refused");
+            report.follow_ups_refused += 1;
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! What the parts of one worker share, and the claim that all of them make.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use gristmill_core::{
+    ClaimRequest, ProcessorReport, Queue, QueueName, StoreError, Token, WorkerId,
+};
+use tokio::sync::{Notify, RwLock, watch};
+
+use super::hand::Hand;
+use super::heartbeat;
+use super::lease::Lease;
+use super::report::LateQueue;
+use super::served::{Busy, Served};
+use super::settler::Settler;
+use super::stop::Stop;
+use crate::Mill;
+
+/// An operator's change of a queue is heard of within this time.
+const QUEUES_FOR: Duration = Duration::from_secs(1);
+
+pub(crate) type OnLate = Arc<dyn Fn(LateQueue<'_>) + Send + Sync>;
+
+/// What can be changed while the worker runs.
+#[derive(Debug, Clone)]
+pub(super) struct Wish {
+    pub(super) processors: usize,
+    pub(super) batch: Option<usize>,
+    /// The queue that a processor was moved to, by the processor's number.
+    pub(super) moved: HashMap<usize, QueueName>,
+}
+
+/// One worker.
+pub(super) struct Site {
+    pub(super) mill: Mill,
+    pub(super) worker: WorkerId,
+    pub(super) served: Vec<Arc<Served>>,
+    pub(super) wish: watch::Sender<Wish>,
+    pub(super) lease: Option<Duration>,
+    pub(super) source: Option<String>,
+    pub(super) drain: bool,
+    pub(super) stop: Stop,
+    pub(super) heartbeat: heartbeat::Handle,
+    pub(super) settler: Arc<Settler>,
+    pub(super) on_late: Option<OnLate>,
+    /// Held for reading by what runs, for writing by what must run alone.
+    pub(super) gate: RwLock<()>,
+    /// A task that must run alone is in hand: nothing else is claimed.
+    alone: watch::Sender<bool>,
+    /// Held by the one idle processor that looks for work in the rotation.
+    pub(super) scout: tokio::sync::Mutex<()>,
+    pub(super) idle: AtomicUsize,
+    /// A place on a queue with a maximum is free again.
+    pub(super) freed: Notify,
+    known: Mutex<Option<Known>>,
+    cycles: Mutex<HashMap<usize, Cycle>>,
+}
+
+/// The queues as they were read then.
+struct Known {
+    at: Instant,
+    queues: HashMap<QueueName, Arc<Queue>>,
+}
+
+/// What a processor is at.
+#[derive(Default)]
+struct Cycle {
+    post: Option<QueueName>,
+    hand: Option<(Instant, Arc<Hand>)>,
+}
+
+/// A claim that took something.
+pub(super) struct Found {
+    pub(super) hand: Arc<Hand>,
+    pub(super) one_at_a_time: bool,
+    /// Others may wait for this place on the queue.
+    pub(super) limited: bool,
+    /// The processor's place on the queue while it has this claim.
+    _busy: Busy,
+}
+
+/// What a claim came to.
+pub(super) struct Look {
+    pub(super) found: Option<Found>,
+    /// The queue allows no claim ahead.
+    pub(super) skipped: bool,
+    pub(super) next_due: Option<Duration>,
+}
+
+impl Site {
+    #[expect(clippy::too_many_arguments, reason = "made in one place, from a worker's parts")]
+    pub(super) fn new(
+        mill: Mill,
+        worker: WorkerId,
+        served: Vec<Arc<Served>>,
+        wish: Wish,
+        limits: (Option<Duration>, Option<String>, bool),
+        stop: Stop,
+        heartbeat: heartbeat::Handle,
+        told: (Option<super::settler::OnFailed>, Option<OnLate>),
+    ) -> Self {
+        let (lease, source, drain) = limits;
+        let (on_failed, on_late) = told;
+        Site {
+            mill,
+            worker,
+            served,
+            wish: watch::Sender::new(wish),
+            lease,
+            source,
+            drain,
+            stop,
+            settler: Arc::new(Settler::new(heartbeat.clone(), on_failed)),
+            heartbeat,
+            on_late,
+            gate: RwLock::new(()),
+            alone: watch::Sender::new(false),
+            scout: tokio::sync::Mutex::new(()),
+            idle: AtomicUsize::new(0),
+            freed: Notify::new(),
+            known: Mutex::default(),
+            cycles: Mutex::default(),
+        }
+    }
+
+    /// A queue as the store has it, read again once a second at most.
+    pub(super) async fn queue(&self, name: &QueueName) -> Result<Arc<Queue>, StoreError> {
+        let unknown = || StoreError::UnknownQueue { name: name.to_string(), suggestion: None };
+        if let Some(known) = &*lock(&self.known)
+            && known.at.elapsed() < QUEUES_FOR
+        {
+            return known.queues.get(name).cloned().ok_or_else(unknown);
+        }
+        let queues = self.mill.store().queues().await?;
+        let queues: HashMap<_, _> =
+            queues.into_iter().map(|queue| (queue.name.clone(), Arc::new(queue))).collect();
+        let queue = queues.get(name).cloned();
+        *lock(&self.known) = Some(Known { at: Instant::now(), queues });
+        queue.ok_or_else(unknown)
+    }
+
+    /// A queue as it was last read, however long ago.
+    pub(super) fn last_known(&self, name: &QueueName) -> Option<Arc<Queue>> {
+        lock(&self.known).as_ref().and_then(|known| known.queues.get(name).cloned())
+    }
+
+    /// Claims from one queue. `ahead` is for a claim while another one runs,
+    /// which queues with counts, slots or a single attempt do not allow.
+    pub(super) async fn claim(
+        &self,
+        served: &Arc<Served>,
+        ahead: bool,
+    ) -> Result<Look, StoreError> {
+        let nothing = Look { found: None, skipped: false, next_due: None };
+        let queue = self.queue(&served.name).await?;
+        let settings = &queue.settings;
+        let one_at_a_time = settings.one_at_a_time();
+        if !served.is_on() || self.is_someone_alone() {
+            return Ok(nothing);
+        }
+        // Where a claim is the only attempt, a kill would use up what was
+        // claimed ahead and never begun.
+        if ahead && (one_at_a_time || settings.max_attempts == Some(1)) {
+            return Ok(Look { skipped: true, ..nothing });
+        }
+        let Some(busy) = served.enter(settings.processors_max) else { return Ok(nothing) };
+        let batch = self.wish.borrow().batch;
+        let max = served.batch(batch, settings, self.idle.load(Ordering::Relaxed));
+        let store = self.mill.store();
+        let token = Token::random()?;
+        let request = ClaimRequest {
+            queue: served.name.clone(),
+            max,
+            lease: self.lease,
+            worker: self.worker.clone(),
+            source: self.source.clone(),
+            token,
+        };
+        let claim = store.claim(request).await?;
+        served.claimed(max, claim.tasks.len(), store.limits().claim_tasks);
+        if claim.tasks.is_empty() {
+            return Ok(Look { next_due: claim.next_due, ..nothing });
+        }
+        let lease = Arc::new(Lease::new(self.mill.clone(), token, claim.tasks.len()));
+        self.heartbeat.hold(&lease, claim.lease);
+        let worker = self.worker.clone();
+        let hand = Hand::new(served.clone(), lease, worker, settings.timeout, claim.tasks);
+        let limited = settings.processors_max.is_some();
+        let found = Found { hand: Arc::new(hand), one_at_a_time, limited, _busy: busy };
+        Ok(Look { found: Some(found), ..nothing })
+    }
+
+    /// From now on, until what is returned is dropped, nothing is claimed and
+    /// nothing new begins. None when another task has this right.
+    pub(super) fn go_alone(self: &Arc<Self>) -> Option<Alone> {
+        let first = self.alone.send_if_modified(|alone| !std::mem::replace(alone, true));
+        first.then(|| Alone(self.clone()))
+    }
+
+    pub(super) fn is_someone_alone(&self) -> bool {
+        *self.alone.borrow()
+    }
+
+    /// Returns when a task is in hand that must run alone.
+    pub(super) async fn someone_alone(&self) {
+        let _ = self.alone.subscribe().wait_for(|alone| *alone).await;
+    }
+
+    /// Gives back what has not started.
+    pub(super) fn give_back(&self, hand: &Hand) {
+        for context in hand.take_waiting() {
+            self.settler.give_back(hand, context);
+        }
+    }
+
+    /// A processor began or ended a cycle.
+    pub(super) fn cycle(&self, number: usize, hand: Option<&Arc<Hand>>) {
+        lock(&self.cycles).entry(number).or_default().hand =
+            hand.map(|hand| (Instant::now(), hand.clone()));
+    }
+
+    /// A processor serves only this queue, or rotates.
+    pub(super) fn posted(&self, number: usize, post: Option<QueueName>) {
+        lock(&self.cycles).entry(number).or_default().post = post;
+    }
+
+    /// A processor ended.
+    pub(super) fn left(&self, number: usize) {
+        lock(&self.cycles).remove(&number);
+    }
+
+    /// What each processor is at.
+    pub(super) fn processors(&self) -> Vec<ProcessorReport> {
+        let mut cycles: Vec<_> = lock(&self.cycles)
+            .iter()
+            .map(|(number, cycle)| {
+                let hand = cycle.hand.as_ref();
+                let holding = hand.map_or(0, |(_, hand)| hand.holding());
+                let report = ProcessorReport {
+                    queue: cycle.post.clone(),
+                    holding: u32::try_from(holding).unwrap_or(u32::MAX),
+                    cycle: hand.map_or(Duration::ZERO, |(since, _)| since.elapsed()),
+                };
+                (*number, report)
+            })
+            .collect();
+        cycles.sort_by_key(|(number, _)| *number);
+        cycles.into_iter().map(|(_, report)| report).collect()
+    }
+}
+
+/// The right to run alone.
+pub(super) struct Alone(Arc<Site>);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.alone.send_replace(false);
+        // Whoever found nothing meanwhile looks again.
+        self.0.wish.send_modify(|_| {});
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,219 @@
+//! Finders: under the schedule's lease, within the queue's room, and found
+//! again whatever ended the run.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use gristmill::Mill;
+use gristmill::core::WorkerId;
+use gristmill::schedule::{Finding, Scheduler};
+
+use crate::Mail;
+use crate::schedule::{MINUTE, Timed, finish_one, timed};
+
+/// Rows that are due until they are put.
+#[derive(Clone)]
+struct Rows(Arc<Mutex<Vec<u32>>>);
+
+impl Rows {
+    fn new(count: u32) -> Self {
+        Rows(Arc::new(Mutex::new((0..count).collect())))
+    }
+
+    fn left(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
+    async fn find(self, finding: Finding) -> Result<(), gristmill::Error> {
+        while finding.can_accept().await? {
+            let Some(row) = self.0.lock().unwrap().first().copied() else { break };
+            let answer = finding.put(Mail::to(row)).await?;
+            if answer.id().is_none() {
+                break;
+            }
+            self.0.lock().unwrap().retain(|left| *left != row);
+        }
+        Ok(())
+    }
+}
+
+fn with_rows(t: &Timed, rows: &Rows) -> Scheduler {
+    let rows = rows.clone();
+    let find = move |finding| rows.clone().find(finding);
+    t.scheduler().schedule(t.mill.schedule("find").every(MINUTE).finder("mails", find))
+}
+
+#[tokio::test]
+async fn it_puts_what_is_due_at_each_fire_and_once_for_missed_ones() {
+    for t in timed().await {
+        let rows = Rows::new(3);
+        let mut scheduler = with_rows(&t, &rows);
+        scheduler.run_due().await.unwrap();
+        assert_eq!(rows.left(), 3, "not before its first fire");
+        t.clock.advance(5 * MINUTE);
+        scheduler.run_due().await.unwrap();
+        scheduler.run_due().await.unwrap();
+        assert_eq!((rows.left(), t.tasks().await.len()), (0, 3));
+        assert_eq!(scheduler.report().found, 1);
+        // A scheduler without the code leaves it alone, and cannot fire it.
+        t.clock.advance(MINUTE);
+        let mut stranger = t.scheduler();
+        stranger.run_due().await.unwrap();
+        let error = t.mill.fire_schedule("find").await.unwrap_err().to_string();
+        assert!(error.contains("has a finder"), "{error}");
+        scheduler.run_due().await.unwrap();
+        assert_eq!(scheduler.report().found, 2);
+    }
+}
+
+#[tokio::test]
+async fn it_stops_at_a_full_queue_and_finds_the_rest_later() {
+    for t in timed().await {
+        t.mill.declare::<Mail>().capacity(4).await.unwrap();
+        let rows = Rows::new(10);
+        let mut scheduler = with_rows(&t, &rows);
+        scheduler.run_due().await.unwrap();
+        t.clock.advance(MINUTE);
+        scheduler.run_due().await.unwrap();
+        assert_eq!(rows.left(), 6, "four fit");
+        finish_one(&t).await;
+        scheduler.run_due().await.unwrap();
+        assert_eq!(rows.left(), 6, "this fire is over");
+        t.clock.advance(MINUTE);
+        scheduler.run_due().await.unwrap();
+        assert_eq!((rows.left(), t.tasks().await.len()), (5, 4));
+    }
+}
+
+#[tokio::test]
+async fn one_process_at_a_time_finds() {
+    for t in timed().await {
+        let (inside, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let runs = Arc::new(AtomicU32::new(0));
+        let scheduler = || {
+            let (inside, most, runs) = (inside.clone(), most.clone(), runs.clone());
+            let find = move |_finding: Finding| {
+                let (inside, most, runs) = (inside.clone(), most.clone(), runs.clone());
+                async move {
+                    most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    Ok::<(), String>(())
+                }
+            };
+            t.scheduler().schedule(t.mill.schedule("find").every(MINUTE).finder("mails", find))
+        };
+        let mut schedulers: Vec<Scheduler> = (0..4).map(|_| scheduler()).collect();
+        for scheduler in &mut schedulers {
+            scheduler.run_due().await.unwrap();
+        }
+        t.clock.advance(MINUTE);
+        let mut looking = tokio::task::JoinSet::new();
+        for mut scheduler in schedulers {
+            looking.spawn(async move {
+                for _ in 0..5 {
+                    scheduler.run_due().await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            });
+        }
+        looking.join_all().await;
+        assert_eq!(most.load(Ordering::SeqCst), 1, "side by side");
+        assert_eq!(runs.load(Ordering::SeqCst), 1, "runs for one instant");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_lease_drops_the_run_and_leaves_the_instant() {
+    for t in timed().await {
+        let ended = Arc::new(AtomicU32::new(0));
+        let counted = ended.clone();
+        let find = move |_finding: Finding| {
+            let counted = counted.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                counted.fetch_add(1, Ordering::SeqCst);
+                Ok::<(), String>(())
+            }
+        };
+        let every = t.mill.schedule("find").every(MINUTE).finder("mails", find);
+        let mut scheduler = t.scheduler().hold(Duration::from_millis(300)).schedule(every);
+        scheduler.run_due().await.unwrap();
+        t.clock.advance(MINUTE);
+        let (mill, clock) = (t.mill.clone(), t.clock.clone());
+        let thief = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            // By the store's clock the lease is over, and another has it.
+            clock.advance(Duration::from_secs(1));
+            let other = WorkerId::random().unwrap();
+            let taken = mill.store().campaign("schedule/find", &other, MINUTE).await.unwrap();
+            assert!(taken.mine);
+        });
+        scheduler.run_due().await.unwrap();
+        thief.await.unwrap();
+        assert_eq!((scheduler.report().found, ended.load(Ordering::SeqCst)), (0, 0));
+        let known = t.mill.store().schedules().await.unwrap().remove(0);
+        assert_eq!(known.decided_until, known.created_at, "the other one decides it");
+    }
+}
+
+#[tokio::test]
+async fn an_error_or_a_panic_is_not_the_end() {
+    for t in timed().await {
+        let runs = Arc::new(AtomicU32::new(0));
+        let counted = runs.clone();
+        let find = move |finding: Finding| {
+            let run = counted.fetch_add(1, Ordering::SeqCst);
+            async move {
+                match run {
+                    0 => Err("the database is away".to_owned()),
+                    1 => panic!("on purpose"),
+                    _ => finding.put(Mail::to("found")).await.map(drop).map_err(|e| e.to_string()),
+                }
+            }
+        };
+        let every = t.mill.schedule("find").every(MINUTE).finder("mails", find);
+        let mut scheduler = t.scheduler().schedule(every);
+        scheduler.run_due().await.unwrap();
+        for run in 1..=3 {
+            t.clock.advance(MINUTE);
+            scheduler.run_due().await.unwrap();
+            assert_eq!(runs.load(Ordering::SeqCst), run);
+        }
+        assert_eq!(t.tasks().await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_long_run_keeps_its_lease_while_others_ask() {
+    // Real time: the lease is shorter than the run, and has to be renewed.
+    let mill = Mill::open("memory:").await.unwrap();
+    mill.declare::<Mail>().await.unwrap();
+    let (inside, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (stop, _) = tokio::sync::broadcast::channel::<()>(1);
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let (inside, most) = (inside.clone(), most.clone());
+        let find = move |_finding: Finding| {
+            let (inside, most) = (inside.clone(), most.clone());
+            async move {
+                most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(1_200)).await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                Ok::<(), String>(())
+            }
+        };
+        let every = mill.schedule("find").every(Duration::from_secs(1)).finder("mails", find);
+        let scheduler = Scheduler::new(&mill).hold(Duration::from_millis(500)).schedule(every);
+        let mut stopped = stop.subscribe();
+        running.spawn(scheduler.run(async move { drop(stopped.recv().await) }));
+    }
+    tokio::time::sleep(Duration::from_millis(4_500)).await;
+    stop.send(()).unwrap();
+    let reports = running.join_all().await;
+    let found: u64 = reports.into_iter().map(|report| report.unwrap().found).sum();
+    assert_eq!(most.load(Ordering::SeqCst), 1, "side by side");
+    assert!(found >= 2, "{found} runs");
+}

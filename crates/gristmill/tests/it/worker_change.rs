@@ -1,0 +1,225 @@
+//! What can be changed while a worker runs, what it reports, and how it goes
+//! round its queues.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gristmill::worker::{Context, Worker};
+use gristmill::{Mill, TaskType};
+use serde::{Deserialize, Serialize};
+
+use crate::{Mail, mills};
+
+macro_rules! task_type {
+    ($name:ident, $queue:literal) => {
+        #[derive(Serialize, Deserialize)]
+        struct $name(u64);
+
+        impl TaskType for $name {
+            const QUEUE: &'static str = $queue;
+        }
+    };
+}
+task_type!(Flood, "flood");
+task_type!(Drip, "drip");
+task_type!(Drop, "drop");
+
+async fn until(what: impl AsyncFn() -> bool) {
+    let start = Instant::now();
+    while !what().await {
+        assert!(start.elapsed() < Duration::from_secs(20), "it did not come true");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn done(mill: &Mill, queue: &str) -> u64 {
+    mill.inspect().queue(queue).await.unwrap().counters.done
+}
+
+#[tokio::test]
+async fn processors_come_and_go_and_queues_are_switched() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Drip>().await.unwrap();
+        let running = Arc::new(AtomicUsize::new(0));
+        let count = running.clone();
+        let worker = Worker::new(&mill)
+            .handle(move |_: Mail, context: Context| {
+                let count = count.clone();
+                async move {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    tokio::select! {
+                        () = tokio::time::sleep(Duration::from_millis(300)) => {}
+                        () = context.cancelled() => {}
+                    }
+                    count.fetch_sub(1, Ordering::SeqCst);
+                    Ok::<(), String>(())
+                }
+            })
+            .handle(|_: Drip, _| async { Ok::<(), String>(()) })
+            .stop_within(Duration::ZERO)
+            .start()
+            .await
+            .unwrap();
+        mill.put_all((0..200).map(Mail::to)).run().await.unwrap();
+        until(async || running.load(Ordering::SeqCst) == 1).await;
+        worker.set_processors(8);
+        until(async || running.load(Ordering::SeqCst) == 8).await;
+        let views = mill.store().workers().await.unwrap();
+        assert_eq!((views.len(), &views[0].report.id), (1, worker.id()));
+        // A processor of its own for the trickle: it is served at once.
+        worker.move_processor(0, Some("drip")).unwrap();
+        assert!(worker.move_processor(0, Some("drap")).unwrap_err().to_string().contains("drip"));
+        worker.set_processors(2);
+        until(async || running.load(Ordering::SeqCst) <= 1).await;
+        mill.put(Drip(1)).await.unwrap();
+        until(async || done(&mill, "drip").await == 1).await;
+        worker.serve("mails", false).unwrap();
+        until(async || running.load(Ordering::SeqCst) == 0).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(running.load(Ordering::SeqCst), 0);
+        worker.serve("mails", true).unwrap();
+        until(async || running.load(Ordering::SeqCst) == 1).await;
+        assert!(worker.stats().store_away.is_none());
+        worker.stop().await.unwrap();
+        assert!(mill.store().workers().await.unwrap().is_empty());
+        let stats = mill.inspect().queue("mails").await.unwrap();
+        assert_eq!((stats.processing, stats.failed), (0, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_maximum_and_slots_limit_what_runs_side_by_side() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Mail>().with(|s| s.processors_max = Some(Some(2))).await.unwrap();
+        mill.declare::<Drip>().with(|s| s.slots = Some(Some(3))).await.unwrap();
+        mill.put_all((0..12).map(Mail::to)).run().await.unwrap();
+        mill.put_all((0..12).map(Drip)).run().await.unwrap();
+        let most: Arc<Mutex<[(usize, usize); 2]>> = Arc::default();
+        let enter = move |which: usize| {
+            let most = most.clone();
+            async move {
+                {
+                    let mut most = most.lock().unwrap();
+                    most[which].0 += 1;
+                    most[which].1 = most[which].1.max(most[which].0);
+                    assert!(most[0].1 <= 2 && most[1].1 <= 3, "{most:?}");
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                most.lock().unwrap()[which].0 -= 1;
+                Ok::<(), String>(())
+            }
+        };
+        let also = enter.clone();
+        let report = Worker::new(&mill)
+            .handle(move |_: Mail, _| enter(0))
+            .handle(move |_: Drip, context: Context| {
+                assert!(context.slot.is_some_and(|slot| slot < 3));
+                also(1)
+            })
+            .processors(8)
+            .drain(true)
+            .run(std::future::pending())
+            .await
+            .unwrap();
+        // A draining processor that finds every place taken ends; the others
+        // do the rest.
+        assert_eq!((report.done, report.not_done), (24, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_trickle_waits_no_longer_than_two_rotations_behind_a_flood() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Flood>().await.unwrap();
+        mill.declare::<Drip>().await.unwrap();
+        mill.declare::<Drop>().await.unwrap();
+        mill.put_all((0..20_000).map(Flood)).run().await.unwrap();
+        // How many of the flood ran between the put of a drip and its start.
+        let (ran, waits) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let (count, seen) = (ran.clone(), waits.clone());
+        let start = move |at: u64| {
+            let now = ran.load(Ordering::SeqCst);
+            seen.lock().unwrap().push(now - usize::try_from(at).unwrap());
+            async { Ok::<(), String>(()) }
+        };
+        let (also, flood) = (start.clone(), count.clone());
+        let worker = Worker::new(&mill)
+            .handle(move |_: Flood, _| {
+                flood.fetch_add(1, Ordering::SeqCst);
+                async {
+                    tokio::time::sleep(Duration::from_micros(1)).await;
+                    Ok::<(), String>(())
+                }
+            })
+            .handle(move |drip: Drip, _| start(drip.0))
+            .handle(move |drop: Drop, _| also(drop.0))
+            .batch(50)
+            .start()
+            .await
+            .unwrap();
+        for _ in 0..20 {
+            let now = count.load(Ordering::SeqCst) as u64;
+            mill.put(Drip(now)).await.unwrap();
+            mill.put(Drop(now)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        until(async || waits.lock().unwrap().len() == 40).await;
+        worker.stop().await.unwrap();
+        let longest = waits.lock().unwrap().iter().copied().max().unwrap();
+        // A rotation is a batch from each: fifty of the flood. One may be in
+        // hand and one claimed ahead when the drip is put, and one more is
+        // claimed before its turn.
+        assert!(longest <= 150, "{longest} of the flood went before: {:?}", waits.lock());
+    }
+}
+
+#[tokio::test]
+async fn an_alert_says_that_tasks_wait_too_long() {
+    for (mill, _folder) in mills().await {
+        let most = Duration::from_millis(100);
+        mill.declare::<Mail>().with(|s| s.max_wait = Some(Some(most))).await.unwrap();
+        mill.put(Mail::to("x")).await.unwrap();
+        mill.store()
+            .pause_queue(&gristmill::QueueName::new("mails").unwrap(), true, "me")
+            .await
+            .unwrap();
+        let late = Arc::new(Mutex::new(Vec::new()));
+        let told = late.clone();
+        let worker = Worker::new(&mill)
+            .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+            .on_late(move |queue| told.lock().unwrap().push(queue.waited))
+            .start()
+            .await
+            .unwrap();
+        until(async || !late.lock().unwrap().is_empty()).await;
+        assert!(late.lock().unwrap()[0] > most);
+        worker.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_pause_gives_back_what_was_claimed_ahead() {
+    for (mill, _folder) in mills().await {
+        mill.put_all((0..500).map(Mail::to)).run().await.unwrap();
+        let worker = Worker::new(&mill)
+            .handle(|_: Mail, _| async {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                Ok::<(), String>(())
+            })
+            .start()
+            .await
+            .unwrap();
+        until(async || done(&mill, "mails").await > 50).await;
+        let queue = gristmill::QueueName::new("mails").unwrap();
+        mill.store().pause_queue(&queue, true, "me").await.unwrap();
+        // What is in hand finishes, the rest waits with its attempts.
+        let stats = || async { mill.inspect().queue("mails").await.unwrap() };
+        until(async || stats().await.processing == 0).await;
+        let (waiting, finished) = (stats().await.ready, stats().await.counters.done);
+        assert!(waiting > 0 && waiting + finished == 500);
+        mill.store().pause_queue(&queue, false, "me").await.unwrap();
+        until(async || done(&mill, "mails").await == 500).await;
+        assert_eq!(worker.stop().await.unwrap().not_done, 0);
+    }
+}

@@ -1,0 +1,182 @@
+//! Trouble: a store that is away for a while, a lease that is lost, handlers
+//! that do not listen, and what is not started in time.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gristmill::core::{Action, Operation, Selection};
+use gristmill::sqlite::rusqlite::Connection;
+use gristmill::worker::{Context, Worker};
+
+use crate::{Mail, mills};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_waits_for_a_store_that_is_away_and_goes_on() {
+    let (mill, folder) = mills().await.pop().unwrap();
+    mill.put_all((0..200).map(Mail::to)).run().await.unwrap();
+    let worker = Worker::new(&mill)
+        .handle(|_: Mail, _| async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Ok::<(), String>(())
+        })
+        .start()
+        .await
+        .unwrap();
+    while worker.stats().report.done == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let thief = Connection::open(folder.path().join("test.db")).unwrap();
+    thief.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let locked = Instant::now();
+    while worker.stats().store_away.is_none() {
+        assert!(
+            locked.elapsed() < Duration::from_secs(3),
+            "it does not say that the store is away"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    println!("said so after {:?}", locked.elapsed());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = worker.stats().report.done;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(worker.stats().report.done, before);
+    thief.execute_batch("ROLLBACK").unwrap();
+    let back = Instant::now();
+    while mill.inspect().queue("mails").await.unwrap().total() > 0 {
+        assert!(back.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    while worker.stats().store_away.is_some() {
+        assert!(back.elapsed() < Duration::from_secs(25));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let report = worker.stop().await.unwrap();
+    assert_eq!((report.done, report.lease_lost), (200, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_handler_that_ignores_its_cancel_cannot_settle_after_its_lease_is_anothers() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Mail>()
+            .with(|s| s.timeout = Some(Duration::from_millis(100)))
+            .await
+            .unwrap();
+        mill.put(Mail::to("x")).await.unwrap();
+        let runs = Arc::new(AtomicU32::new(0));
+        let count = runs.clone();
+        let deaf = Worker::new(&mill)
+            .handle(move |_: Mail, _| {
+                count.fetch_add(1, Ordering::SeqCst);
+                async {
+                    // Deaf, and on a thread of the runtime.
+                    std::thread::sleep(Duration::from_secs(5));
+                    Ok::<(), String>(())
+                }
+            })
+            .start()
+            .await
+            .unwrap();
+        while runs.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // It has been given up after its time and three seconds of grace.
+        let start = Instant::now();
+        while mill.inspect().queue("mails").await.unwrap().processing > 0 {
+            assert!(start.elapsed() < Duration::from_secs(4), "it is still waited for");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        deaf.serve("mails", false).unwrap();
+        let held = Arc::new(Mutex::new(None));
+        let tell = held.clone();
+        let other = Worker::new(&mill)
+            .handle(move |_: Mail, context: Context| {
+                *tell.lock().unwrap() = Some(context.attempt);
+                async {
+                    std::thread::sleep(Duration::from_millis(50));
+                    Err::<(), _>("not yet")
+                }
+            })
+            .start()
+            .await
+            .unwrap();
+        while held.lock().unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // The deaf one returns meanwhile, and nobody hears it.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        other.stop().await.unwrap();
+        let report = deaf.stop().await.unwrap();
+        assert_eq!((report.done, report.not_done), (0, 1));
+        let stats = mill.inspect().queue("mails").await.unwrap();
+        assert_eq!((stats.counters.done, stats.pending()), (0, 1));
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_start_within_two_seconds_goes_back() {
+    for (mill, _folder) in mills().await {
+        mill.put_all((0..30).map(Mail::to)).run().await.unwrap();
+        let runs = Arc::new(AtomicU32::new(0));
+        let count = runs.clone();
+        let worker = Worker::new(&mill)
+            .handle(move |_: Mail, context: Context| {
+                let run = count.fetch_add(1, Ordering::SeqCst);
+                async move {
+                    // Quick at first, so that many are claimed; then it hangs.
+                    if run == 5 {
+                        context.cancelled().await;
+                    }
+                    Ok::<(), String>(())
+                }
+            })
+            .stop_within(Duration::ZERO)
+            .start()
+            .await
+            .unwrap();
+        let start = Instant::now();
+        let stats = || async { mill.inspect().queue("mails").await.unwrap() };
+        while stats().await.processing != 1 || stats().await.ready != 24 {
+            assert!(start.elapsed() < Duration::from_secs(4), "{:?}", stats().await);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        worker.stop().await.unwrap();
+        let request = gristmill::core::ListRequest { limit: 100, ..Default::default() };
+        let page = mill.inspect().list(request).await.unwrap();
+        assert!(page.tasks.iter().all(|task| task.attempts == 0));
+    }
+}
+
+#[tokio::test]
+async fn an_operator_cancels_what_runs() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Mail>().with(|s| s.lease = Some(Duration::from_millis(300))).await.unwrap();
+        let id = mill.put(Mail::to("x")).await.unwrap().id().unwrap();
+        let worker = Worker::new(&mill)
+            .handle(|_: Mail, context: Context| async move {
+                context.cancelled().await;
+                Err::<(), _>("stopped")
+            })
+            .start()
+            .await
+            .unwrap();
+        while mill.inspect().queue("mails").await.unwrap().processing == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let operation = Operation {
+            action: Action::Cancel,
+            selection: Selection::Ids(vec![id]),
+            limit: 10,
+            by: "me".to_owned(),
+            note: None,
+        };
+        mill.store().operate(operation).await.unwrap();
+        let start = Instant::now();
+        while mill.inspect().queue("mails").await.unwrap().total() > 0 {
+            assert!(start.elapsed() < Duration::from_secs(5));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        worker.stop().await.unwrap();
+        assert_eq!(mill.inspect().queue("mails").await.unwrap().counters.cancelled, 1);
+    }
+}

@@ -24,6 +24,10 @@ use crate::write::Write;
 
 /// Another process's commit is looked for this often while someone waits.
 const LOOK: Duration = Duration::from_millis(40);
+/// How long after a commit the callers it answered are waited for.
+const COMPANY: Duration = Duration::from_micros(250);
+/// How long a nap is while they come.
+const NAP: Duration = Duration::from_micros(20);
 /// A process that wrote within this time is given way to.
 const SHARED: Duration = Duration::from_secs(1);
 /// What a relaxed queue wrote is safe from a power cut after this.
@@ -55,16 +59,19 @@ pub(crate) struct Setup {
 pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) {
     let mut writer = Writer {
         db: Db::own(conn),
+        orders,
         setup,
         known: Known::default(),
         synchronous: Sync::Full,
         unsynced: None,
         suspect: false,
         shared: None,
+        answered: None,
+        closing: false,
     };
-    while let Some(group) = writer.gather(orders) {
+    while let Some(group) = writer.gather() {
         if !group.is_empty() {
-            writer.run(group);
+            writer.run(group, Latecomers::Join);
         }
         writer.sync_relaxed();
     }
@@ -74,8 +81,16 @@ pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) 
     }
 }
 
+/// Whether requests that come while a group runs become part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Latecomers {
+    Join,
+    Wait,
+}
+
 struct Writer<'c> {
     db: Db<'c>,
+    orders: &'c Receiver<Order>,
     setup: &'c Setup,
     known: Known,
     synchronous: Sync,
@@ -86,15 +101,22 @@ struct Writer<'c> {
     suspect: bool,
     /// When another process was last seen writing.
     shared: Option<Instant>,
+    /// How many were answered by the last commit, and when.
+    answered: Option<(usize, Instant)>,
+    /// The end was asked for while a group ran.
+    closing: bool,
 }
 
 impl Writer<'_> {
     /// What was asked since the last group. Nothing at all means the end.
-    fn gather(&mut self, orders: &Receiver<Order>) -> Option<Vec<Box<dyn Ask>>> {
+    fn gather(&mut self) -> Option<Vec<Box<dyn Ask>>> {
+        if self.closing {
+            return None;
+        }
         let mut group = Vec::new();
         let first = match self.patience() {
-            None => orders.recv().ok(),
-            Some(patience) => match orders.recv_timeout(patience) {
+            None => self.orders.recv().ok(),
+            Some(patience) => match self.orders.recv_timeout(patience) {
                 Ok(order) => Some(order),
                 Err(RecvTimeoutError::Timeout) => Some(Order::Look),
                 Err(RecvTimeoutError::Disconnected) => None,
@@ -108,13 +130,48 @@ impl Writer<'_> {
                 // What came before it in the group is done first.
                 Order::Close if group.is_empty() => return None,
                 Order::Close => {
-                    self.run(group);
-                    return None;
+                    self.closing = true;
+                    break;
                 }
             }
-            next = if group.len() < self.setup.group { orders.try_recv().ok() } else { None };
+            next = if group.len() < self.setup.group { self.orders.try_recv().ok() } else { None };
         }
         Some(group)
+    }
+
+    /// Adds what was asked while the group ran; returns whether anything was.
+    fn join(&mut self, group: &mut Vec<Box<dyn Ask>>) -> bool {
+        let before = group.len();
+        while group.len() < self.setup.group && !self.closing {
+            let mut order = self.orders.try_recv().ok();
+            if order.is_none() && group.len() == before {
+                order = self.company(before);
+            }
+            match order {
+                Some(Order::Ask(ask)) => group.push(ask),
+                // Whoever waits is looked for after this commit.
+                Some(Order::Look) => {}
+                Some(Order::Close) => self.closing = true,
+                None => break,
+            }
+        }
+        group.len() > before
+    }
+
+    /// Waits a moment for callers that were just answered and are about to ask
+    /// again: without it the first of them would get a commit of its own, and
+    /// the others another one. Nobody waits who was alone before.
+    fn company(&self, gathered: usize) -> Option<Order> {
+        let (expected, at) = self.answered?;
+        while gathered < expected && at.elapsed() < COMPANY {
+            // A nap and not a wait on the channel: every request would end it,
+            // and waking up costs more than the request.
+            std::thread::sleep(NAP);
+            if let Ok(order) = self.orders.try_recv() {
+                return Some(order);
+            }
+        }
+        None
     }
 
     /// How long to wait for the next request before something is due.
@@ -140,17 +197,19 @@ impl Writer<'_> {
         }
     }
 
-    fn run(&mut self, mut group: Vec<Box<dyn Ask>>) {
-        let outcome = self.transaction(&mut group);
+    fn run(&mut self, mut group: Vec<Box<dyn Ask>>, latecomers: Latecomers) {
+        let outcome = self.transaction(&mut group, latecomers);
         match outcome {
             Ok(outcomes) => {
+                let answered = group.len();
                 for (ask, outcome) in group.into_iter().zip(outcomes) {
                     ask.answer(outcome);
                 }
+                self.answered = Some((answered, Instant::now()));
             }
             Err(Broken::Midway(_)) if group.len() > 1 => {
                 for ask in group {
-                    self.run(vec![ask]);
+                    self.run(vec![ask], Latecomers::Wait);
                 }
             }
             Err(Broken::Midway(error) | Broken::Whole(error)) => {
@@ -165,18 +224,27 @@ impl Writer<'_> {
     /// returns.
     fn transaction(
         &mut self,
-        group: &mut [Box<dyn Ask>],
+        group: &mut Vec<Box<dyn Ask>>,
+        latecomers: Latecomers,
     ) -> std::result::Result<Vec<Result<()>>, Broken> {
         let sync = self.sync_for(group);
         self.begin(sync).map_err(Broken::Whole)?;
         let mut outcomes = Vec::with_capacity(group.len());
-        let woken = match self.requests(group, &mut outcomes) {
-            Ok(woken) => woken,
-            Err(error) => {
-                self.roll_back();
-                return Err(Broken::Midway(error));
+        let mut woken = Vec::new();
+        loop {
+            let ran = outcomes.len();
+            match self.requests(group.iter_mut().skip(ran), &mut outcomes) {
+                Ok(queues) => woken.extend(queues),
+                Err(error) => {
+                    self.roll_back();
+                    return Err(Broken::Midway(error));
+                }
             }
-        };
+            // Only the heaviest commit is heavy enough for whatever comes.
+            if sync != Sync::Full || latecomers == Latecomers::Wait || !self.join(group) {
+                break;
+            }
+        }
         self.commit()?;
         match sync {
             Sync::Full => self.unsynced = None,
@@ -220,9 +288,9 @@ impl Writer<'_> {
 
     /// Runs the requests and writes the counts. An error means that one failed
     /// after it had written.
-    fn requests(
+    fn requests<'a>(
         &mut self,
-        group: &mut [Box<dyn Ask>],
+        group: impl Iterator<Item = &'a mut Box<dyn Ask>>,
         outcomes: &mut Vec<Result<()>>,
     ) -> Result<Vec<QueueName>> {
         let (now, monotonic) = (self.setup.clock.now(), self.setup.clock.monotonic());
@@ -355,7 +423,7 @@ impl Writer<'_> {
             let now = write.now.as_micros();
             write.db.run(Sql::MetaSet, params!["synced_at", now])
         });
-        self.run(vec![Box::new(asked)]);
+        self.run(vec![Box::new(asked)], Latecomers::Wait);
         // If it failed, the next commit tries again; not in a busy loop.
         self.unsynced = None;
     }

@@ -1,6 +1,6 @@
 //! Putting: what each task becomes, and the undoing of an atomic put.
 
-use super::state::{Row, State};
+use super::state::{Remembered, Row, State};
 use crate::policy::duplicate::{Places, Verdict, on_put, postponed_run_at, replaced_run_at};
 use crate::{
     FollowUp, NewTask, PutAnswer, PutReport, PutRequest, QueueName, Refusal, Result,
@@ -11,7 +11,8 @@ use crate::{
 enum Undo {
     Remove(TaskId),
     Restore(Box<Row>),
-    Forget(String),
+    /// The caller's id, and what was remembered under it before.
+    Forget(String, Option<Remembered>),
 }
 
 /// Who puts: only puts from outside ask for room.
@@ -136,8 +137,8 @@ impl State {
         if let (Some(caller_id), Some(digest), Some(id)) = (caller_id, digest, answer.id()) {
             let queue = self.queue_mut(number)?;
             let until = now.after(queue.queue.settings.id_window);
-            queue.ids.insert(caller_id.clone(), (id, digest, until));
-            undo.push(Undo::Forget(caller_id));
+            let before = queue.ids.insert(caller_id.clone(), (id, digest, until));
+            undo.push(Undo::Forget(caller_id, before));
         }
         Ok(answer)
     }
@@ -273,10 +274,12 @@ impl State {
     fn undo(&mut self, number: u32, undo: Vec<Undo>, now: Timestamp) {
         for step in undo.into_iter().rev() {
             match step {
-                Undo::Forget(caller_id) => {
-                    if let Some(queue) = self.queues.get_mut(&number) {
-                        queue.ids.remove(&caller_id);
-                    }
+                Undo::Forget(caller_id, before) => {
+                    let Some(queue) = self.queues.get_mut(&number) else { continue };
+                    match before {
+                        Some(before) => queue.ids.insert(caller_id, before),
+                        None => queue.ids.remove(&caller_id),
+                    };
                 }
                 Undo::Remove(id) => {
                     self.leave(id.0);

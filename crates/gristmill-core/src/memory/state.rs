@@ -131,11 +131,14 @@ pub(super) struct QueueState {
     pub(super) delayed: BTreeSet<(Timestamp, i64)>,
     pub(super) places: HashMap<String, Places>,
     /// Callers' ids: task, digest, and until when.
-    pub(super) ids: HashMap<String, (TaskId, [u8; 16], Timestamp)>,
+    pub(super) ids: HashMap<String, Remembered>,
     pub(super) counts: Counts,
     pub(super) counters: Counters,
     pub(super) minutes: BTreeMap<Timestamp, Minute>,
 }
+
+/// A caller's id: the task put under it, its payload's digest, and until when.
+pub(super) type Remembered = (TaskId, [u8; 16], Timestamp);
 
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Counts {

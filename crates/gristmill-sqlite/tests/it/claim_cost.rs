@@ -113,7 +113,7 @@ async fn rate(store: &SqliteStore, source: Option<&str>) -> f64 {
 }
 
 /// Tasks a round: enough that a hiccup of the machine is not the result.
-const ROUND: usize = 5_000;
+const ROUND: usize = 20_000;
 
 /// Steps of SQLite's machine that the claim's own statements take.
 fn steps(path: &Path, source: Option<&str>) -> i32 {

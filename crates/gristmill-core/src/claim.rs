@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use crate::{Headers, Payload, QueueName, TaskId, Timestamp, Token, WorkerId};
+use crate::settings::lease_fault;
+use crate::{
+    Headers, Limits, Payload, QueueName, Result, Settings, StoreError, TaskId, Timestamp, Token,
+    WorkerId,
+};
 
 /// Asks for tasks of one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +23,49 @@ pub struct ClaimRequest {
     pub source: Option<String>,
     /// The fresh token of this claim.
     pub token: Token,
+}
+
+impl ClaimRequest {
+    /// How long its lease lasts on a queue with these settings.
+    ///
+    /// # Errors
+    /// When it asks for nothing, or for a length that no lease can have.
+    pub fn lease_on(&self, settings: &Settings) -> Result<Duration> {
+        if self.max == 0 {
+            return Err(StoreError::Invalid("a claim of 0 tasks".to_owned()));
+        }
+        let lease = self.lease.unwrap_or(settings.lease);
+        match lease_fault(lease) {
+            Some(fault) => Err(StoreError::Invalid(fault)),
+            None => Ok(lease),
+        }
+    }
+
+    /// How many tasks it can get: one where tasks are counted, otherwise as
+    /// many as asked for within the limit.
+    #[must_use]
+    pub fn most(&self, settings: &Settings, limits: &Limits) -> usize {
+        if settings.one_at_a_time() { 1 } else { self.max.min(limits.claim_tasks) }
+    }
+
+    /// The answer while nothing was taken yet.
+    #[must_use]
+    pub fn nothing_yet(&self, lease: Duration, paused: bool) -> Claim {
+        Claim {
+            token: self.token,
+            queue: self.queue.clone(),
+            lease,
+            tasks: Vec::new(),
+            next_due: None,
+            paused,
+        }
+    }
+}
+
+/// The error of a claim whose token stands already: a token is for one claim.
+#[must_use]
+pub fn token_claimed_before() -> StoreError {
+    StoreError::Invalid("this token has claimed before".to_owned())
 }
 
 /// What a claim took. Empty is a normal answer.

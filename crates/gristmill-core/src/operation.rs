@@ -1,6 +1,6 @@
 //! What operators do to tasks by hand: retry, resolve, discard, cancel.
 
-use crate::{State, TaskFilter, TaskId};
+use crate::{Limits, Note, Result, State, StoreError, TaskFilter, TaskId};
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,6 +69,42 @@ pub struct Operation {
     pub by: String,
     /// Why; becomes the task's note. Without one an older note stays.
     pub note: Option<String>,
+}
+
+impl Operation {
+    /// The tasks it names, by id; nothing when it says which ones by a filter.
+    ///
+    /// # Errors
+    /// When it names more than one step may move.
+    pub fn named(&self, limits: &Limits) -> Result<Option<Vec<TaskId>>> {
+        let Selection::Ids(ids) = &self.selection else {
+            return Ok(None);
+        };
+        if ids.len() > limits.page {
+            return Err(StoreError::Invalid(format!(
+                "{} ids in one step and {} are allowed",
+                ids.len(),
+                limits.page
+            )));
+        }
+        let mut ids = ids.clone();
+        ids.sort_unstable();
+        Ok(Some(ids))
+    }
+
+    /// At most this many tasks in this step.
+    #[must_use]
+    pub fn step(&self, limits: &Limits) -> usize {
+        self.limit.clamp(1, limits.page)
+    }
+
+    /// The note it leaves on a task, cut to what is kept.
+    #[must_use]
+    pub fn left_note(&self, limits: &Limits) -> Option<Note> {
+        self.note
+            .as_ref()
+            .map(|text| Note { text: limits.cut_error(text), by: limits.cut_error(&self.by) })
+    }
 }
 
 /// What became of one task.

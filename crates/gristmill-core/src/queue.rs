@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{QueueName, Settings, SettingsPatch, Timestamp};
+use crate::{QueueName, Result, Settings, SettingsPatch, StoreError, Timestamp};
 
 /// First number of queues that no contract numbers.
 pub const FIRST_FREE_NUMBER: u32 = 10_000;
@@ -106,7 +106,91 @@ pub struct Queue {
     pub created_at: Timestamp,
 }
 
+impl Declaration {
+    /// Refuses a number that no contract can give, and one that differs from
+    /// the number the queue has.
+    ///
+    /// # Errors
+    /// When the number is out of range or the queue has another.
+    pub fn check_number(&self, known: Option<u32>) -> Result<()> {
+        let name = &self.name;
+        match (self.number, known) {
+            (Some(asked), _) if asked == 0 || asked >= FIRST_FREE_NUMBER => {
+                Err(StoreError::Invalid(format!(
+                    "queue '{name}': a contract's number is from 1 to 9999"
+                )))
+            }
+            (Some(asked), Some(known)) if asked != known => Err(StoreError::Invalid(format!(
+                "queue '{name}' has number {known} and cannot become {asked}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error when another queue has the number that this one asks for.
+    #[must_use]
+    pub fn number_taken(&self, asked: u32, holder: &str) -> StoreError {
+        StoreError::Invalid(format!(
+            "number {asked} belongs to queue '{holder}' and cannot be '{}' too",
+            self.name
+        ))
+    }
+
+    /// The number of a new queue: as asked, or the first free one behind
+    /// `last`, the highest of all.
+    #[must_use]
+    pub fn new_number(&self, last: Option<u32>) -> u32 {
+        self.number.unwrap_or_else(|| FIRST_FREE_NUMBER.max(last.unwrap_or(0).saturating_add(1)))
+    }
+}
+
 impl Queue {
+    /// A queue that nobody declared before.
+    #[must_use]
+    pub fn new(name: QueueName, number: u32, now: Timestamp) -> Self {
+        Queue {
+            name,
+            number,
+            declared: Vec::new(),
+            overridden: None,
+            settings: Settings::default(),
+            paused: false,
+            paused_by: None,
+            contract: None,
+            created_at: now,
+        }
+    }
+
+    /// Takes down what an origin says, instead of what it said before. It is
+    /// not in force until [`Queue::adopt`].
+    pub fn declare(&mut self, origin: Origin, settings: SettingsPatch) {
+        self.declared.retain(|(known, _)| *known != origin);
+        self.declared.push((origin, settings));
+        self.declared.sort_by_key(|(origin, _)| *origin);
+    }
+
+    /// Takes down an operator's change, on top of earlier ones. It is not in
+    /// force until [`Queue::adopt`].
+    pub fn overlay(&mut self, settings: &SettingsPatch, by: &str, now: Timestamp) {
+        let mut patch = self.overridden.take().map(|change| change.settings).unwrap_or_default();
+        settings.merge_into(&mut patch);
+        self.overridden = Some(Override { settings: patch, by: by.to_owned(), at: now });
+    }
+
+    /// Puts in force what was taken down. Returns what changed: name, before,
+    /// after.
+    ///
+    /// # Errors
+    /// When settings contradict each other; nothing is in force then.
+    pub fn adopt(&mut self) -> Result<Vec<(&'static str, String, String)>> {
+        let settings =
+            Queue::effective(&Settings::default(), &self.declared, self.overridden.as_ref());
+        settings.check().map_err(|e| StoreError::Invalid(format!("queue '{}': {e}", self.name)))?;
+        let changes = self.settings.differences(&settings);
+        self.settings = settings;
+        Ok(changes)
+    }
+
     /// The settings in force: defaults, then declarations from the weakest
     /// origin up, then the operator's override.
     #[must_use]

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{NewTask, Payload, PutAnswer, QueueName, ScheduleName, TaskId, Timestamp};
+use crate::policy::next_fire::FireTimes;
+use crate::{
+    NewTask, Payload, PutAnswer, QueueName, Result, ScheduleName, StoreError, TaskId, Timestamp,
+};
 
 /// When a schedule fires.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +76,60 @@ pub struct Schedule {
     pub created_at: Timestamp,
 }
 
+impl Schedule {
+    /// A schedule that nobody declared before, decided up to now.
+    #[must_use]
+    pub fn new(declared: ScheduleDeclaration, now: Timestamp) -> Self {
+        Schedule {
+            declared,
+            paused: false,
+            paused_by: None,
+            decided_until: now,
+            last_fire: None,
+            last_tasks: Vec::new(),
+            created_at: now,
+        }
+    }
+
+    /// Stops or resumes it. Resumed, it is decided up to now.
+    pub fn pause(&mut self, paused: bool, by: &str, now: Timestamp) {
+        if self.paused && !paused {
+            self.decided_until = self.decided_until.max(now);
+        }
+        self.paused = paused;
+        self.paused_by = paused.then(|| by.to_owned());
+    }
+
+    /// Why this fire is not made, before any look at tasks. An instant ahead of
+    /// the store's clock would decide all instants up to it, unfired.
+    #[must_use]
+    pub fn refuses(&self, fire: &Fire, now: Timestamp) -> Option<FireAnswer> {
+        if fire.by_hand {
+            None
+        } else if self.paused {
+            Some(FireAnswer::Paused)
+        } else if fire.instant <= self.decided_until {
+            Some(FireAnswer::AlreadyDecided)
+        } else if fire.instant > now {
+            Some(FireAnswer::NotYet(fire.instant.since(now)))
+        } else {
+            None
+        }
+    }
+}
+
+impl ScheduleDeclaration {
+    /// Whether it can ever fire.
+    ///
+    /// # Errors
+    /// When its rule or its time zone cannot be read, or the rule never fires.
+    pub fn check(&self) -> Result<()> {
+        FireTimes::new(&self.rule, &self.zone)
+            .map(drop)
+            .map_err(|e| StoreError::Invalid(format!("schedule '{}': {e}", self.name)))
+    }
+}
+
 /// One fire of a schedule: puts its tasks unless that instant was decided
 /// before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +156,9 @@ pub enum FireAnswer {
     Overlapped(TaskId),
     /// The schedule is paused; nothing is decided.
     Paused,
+    /// By the store's clock the instant lies this far ahead; nothing is
+    /// decided. Whoever fires has a clock that is wrong.
+    NotYet(Duration),
     /// There is no such schedule.
     Unknown,
 }

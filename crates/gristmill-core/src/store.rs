@@ -153,7 +153,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// Decides one instant of a schedule and puts its tasks, in one step: of
     /// all that fire the same instant, one succeeds. When a task is refused
-    /// because the queue is full, the instant is decided: it was missed.
+    /// because the queue is full, the instant is decided: it was missed. An
+    /// instant ahead of the store's clock is not decided.
     async fn fire(&self, fire: Fire) -> Result<FireAnswer>;
 
     // ---- leader, workers, assignments ------------------------------------

@@ -1,7 +1,7 @@
 //! Claiming: the front of the queue under a new lease.
 
-use gristmill_core::settings::lease_fault;
-use gristmill_core::{Claim, ClaimRequest, Queue, Result, StoreError};
+use gristmill_core::claim::token_claimed_before;
+use gristmill_core::{Claim, ClaimRequest, Queue, Result};
 use rusqlite::params;
 
 use crate::codec;
@@ -13,31 +13,18 @@ impl Write<'_, '_> {
     /// Takes due tasks under a new lease.
     pub(crate) fn claim(&mut self, request: &ClaimRequest) -> Result<Claim> {
         let queue = self.queue(&request.queue)?;
-        if request.max == 0 {
-            return Err(StoreError::Invalid("a claim of 0 tasks".to_owned()));
-        }
+        let lease = request.lease_on(&queue.settings)?;
         let token = request.token.to_bytes();
         if self.db.any(Sql::LeaseQueue, params![token.as_slice()])? {
-            return Err(StoreError::Invalid("this token has claimed before".to_owned()));
+            return Err(token_claimed_before());
         }
-        let lease = request.lease.unwrap_or(queue.settings.lease);
-        if let Some(fault) = lease_fault(lease) {
-            return Err(StoreError::Invalid(fault));
-        }
-        let mut claim = Claim {
-            token: request.token,
-            queue: request.queue.clone(),
-            lease,
-            tasks: Vec::new(),
-            next_due: None,
-            paused: queue.paused,
-        };
+        let mut claim = request.nothing_yet(lease, queue.paused);
         if claim.paused {
             return Ok(claim);
         }
         self.reclaim(Some(queue.number))?;
         let source = request.source.as_deref();
-        let (mut picked, slot) = self.pick(&queue, request.max, source)?;
+        let (mut picked, slot) = self.pick(&queue, request)?;
         let Some(first) = picked.first() else {
             let next = self.next_due(&queue, source)?;
             claim.next_due = next.map(|at| at.since(self.now));
@@ -84,22 +71,16 @@ impl Write<'_, '_> {
         Ok(claim)
     }
 
-    fn pick(
-        &self,
-        queue: &Queue,
-        max: usize,
-        source: Option<&str>,
-    ) -> Result<(Vec<Picked>, Option<u32>)> {
-        let settings = &queue.settings;
-        match settings.slots {
+    fn pick(&self, queue: &Queue, request: &ClaimRequest) -> Result<(Vec<Picked>, Option<u32>)> {
+        let source = request.source.as_deref();
+        match queue.settings.slots {
             Some(slots) => Ok(match self.pick_slot(queue, slots, source)? {
                 Some((picked, slot)) => (vec![picked], Some(slot)),
                 None => (Vec::new(), None),
             }),
-            None if settings.one_at_a_time() => Ok((self.pick_batch(queue, 1, source)?, None)),
             None => {
-                let max = max.min(self.limits.claim_tasks);
-                Ok((self.pick_batch(queue, max, source)?, None))
+                let most = request.most(&queue.settings, self.limits);
+                Ok((self.pick_batch(queue, most, source)?, None))
             }
         }
     }

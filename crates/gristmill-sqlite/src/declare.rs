@@ -1,9 +1,7 @@
 //! Queues: declared, overridden, reset, paused, and their contracts.
 
-use gristmill_core::queue::FIRST_FREE_NUMBER;
 use gristmill_core::{
-    ContractAnswer, ContractChange, Declaration, Declared, Override, Queue, QueueName, Result,
-    Settings, SettingsPatch, StoreError,
+    ContractAnswer, ContractChange, Declaration, Declared, Queue, QueueName, Result, SettingsPatch,
 };
 use rusqlite::params;
 
@@ -15,57 +13,26 @@ use crate::write::Write;
 impl Write<'_, '_> {
     /// Says that a queue exists.
     pub(crate) fn declare_queue(&mut self, declaration: &Declaration) -> Result<Declared> {
-        let Declaration { name, number, settings, origin } = declaration;
-        if number.is_some_and(|n| n == 0 || n >= FIRST_FREE_NUMBER) {
-            return Err(StoreError::Invalid(format!(
-                "queue '{name}': a contract's number is from 1 to 9999"
-            )));
-        }
-        let known = self.known.find(self.db, name)?;
-        if let (Some(known), Some(asked)) = (&known, number)
-            && known.number != *asked
-        {
-            return Err(StoreError::Invalid(format!(
-                "queue '{name}' has number {} and cannot become {asked}",
-                known.number
-            )));
-        }
-        if let (None, Some(asked)) = (&known, number)
-            && let Some(other) =
+        let known = self.known.find(self.db, &declaration.name)?;
+        declaration.check_number(known.as_ref().map(|known| known.number))?;
+        if let (None, Some(asked)) = (&known, declaration.number)
+            && let Some(holder) =
                 self.db.one(Sql::QueueByNumber, params![asked], |row| row.get::<_, String>(1))?
         {
-            return Err(StoreError::Invalid(format!(
-                "number {asked} belongs to queue '{other}' and cannot be '{name}' too"
-            )));
+            return Err(declaration.number_taken(asked, &holder));
         }
         let created = known.is_none();
         let mut queue = match known {
             Some(known) => Queue::clone(&known),
-            None => Queue {
-                name: name.clone(),
-                number: match number {
-                    Some(number) => *number,
-                    None => self.free_number()?,
-                },
-                declared: Vec::new(),
-                overridden: None,
-                settings: Settings::default(),
-                paused: false,
-                paused_by: None,
-                contract: None,
-                created_at: self.now,
-            },
+            None => {
+                let last: Option<Option<u32>> =
+                    self.db.one(Sql::QueueLastNumber, [], |row| row.get(0))?;
+                let number = declaration.new_number(last.flatten());
+                Queue::new(declaration.name.clone(), number, self.now)
+            }
         };
-        queue.declared.retain(|(known, _)| known != origin);
-        queue.declared.push((*origin, settings.clone()));
-        queue.declared.sort_by_key(|(origin, _)| *origin);
+        queue.declare(declaration.origin, declaration.settings.clone());
         self.adopt(queue, created)
-    }
-
-    fn free_number(&self) -> Result<u32> {
-        let last: Option<Option<u32>> = self.db.one(Sql::QueueLastNumber, [], |row| row.get(0))?;
-        let last = last.flatten().unwrap_or(0);
-        Ok(FIRST_FREE_NUMBER.max(last.saturating_add(1)))
     }
 
     /// An operator's change, on top of earlier ones.
@@ -76,9 +43,7 @@ impl Write<'_, '_> {
         by: &str,
     ) -> Result<Declared> {
         let mut queue = Queue::clone(&*self.queue(name)?);
-        let mut patch = queue.overridden.take().map(|change| change.settings).unwrap_or_default();
-        settings.merge_into(&mut patch);
-        queue.overridden = Some(Override { settings: patch, by: by.to_owned(), at: self.now });
+        queue.overlay(settings, by, self.now);
         self.adopt(queue, false)
     }
 
@@ -92,16 +57,11 @@ impl Write<'_, '_> {
     /// Checks a queue's new settings and puts them in force, or changes
     /// nothing.
     fn adopt(&mut self, mut queue: Queue, created: bool) -> Result<Declared> {
-        let settings =
-            Queue::effective(&Settings::default(), &queue.declared, queue.overridden.as_ref());
-        settings
-            .check()
-            .map_err(|e| StoreError::Invalid(format!("queue '{}': {e}", queue.name)))?;
-        if let Some(bind) = &settings.bind {
+        let before = queue.settings.clone();
+        let changes = queue.adopt()?;
+        if let Some(bind) = &queue.settings.bind {
             self.check_binding(&queue.name, bind)?;
         }
-        let changes = queue.settings.differences(&settings);
-        let before = std::mem::replace(&mut queue.settings, settings);
         self.save_queue(&queue)?;
         if created {
             self.db.run(Sql::CountNew, params![queue.number])?;

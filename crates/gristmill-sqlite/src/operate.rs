@@ -1,8 +1,9 @@
 //! What operators do by hand.
 
+use gristmill_core::policy::duplicate;
 use gristmill_core::{
-    Action, Operation, OperationAnswer, OperationReport, Result, Selection, State, StoreError,
-    TaskFilter, TaskId,
+    Action, Operation, OperationAnswer, OperationReport, Result, Selection, State, TaskFilter,
+    TaskId, Unique,
 };
 use rusqlite::params;
 
@@ -14,22 +15,11 @@ use crate::write::Write;
 impl Write<'_, '_> {
     /// One bounded step of an operator's action.
     pub(crate) fn operate(&mut self, operation: &Operation) -> Result<OperationReport> {
+        let named = operation.named(self.limits)?;
         let (ids, next) = match &operation.selection {
-            Selection::Ids(ids) if ids.len() > self.limits.page => {
-                return Err(StoreError::Invalid(format!(
-                    "{} ids in one step and {} are allowed",
-                    ids.len(),
-                    self.limits.page
-                )));
-            }
-            Selection::Ids(ids) => {
-                let mut ids = ids.clone();
-                ids.sort_unstable();
-                (ids, None)
-            }
+            Selection::Ids(_) => (named.unwrap_or_default(), None),
             Selection::Matching { filter, after } => {
-                let limit = operation.limit.clamp(1, self.limits.page);
-                self.meant(operation.action, filter, *after, limit)?
+                self.meant(operation.action, filter, *after, operation.step(self.limits))?
             }
         };
         let mut answers = Vec::with_capacity(ids.len());
@@ -72,10 +62,9 @@ impl Write<'_, '_> {
         if !operation.action.applies_to(state) {
             return Ok(OperationAnswer::WrongState(state));
         }
-        let by = self.limits.cut_error(&operation.by);
-        if let Some(text) = &operation.note {
-            row.note = Some(self.limits.cut_error(text));
-            row.note_by = Some(by.clone());
+        if let Some(note) = operation.left_note(self.limits) {
+            row.note = Some(note.text);
+            row.note_by = Some(note.by);
         }
         let queue = self.numbered(row.queue)?;
         match (operation.action, state) {
@@ -96,7 +85,7 @@ impl Write<'_, '_> {
                 self.delta(row.queue).counters.discarded += 1;
             }
             (Action::Resolve, _) => {
-                row.resolved_by = Some(by);
+                row.resolved_by = Some(self.limits.cut_error(&operation.by));
                 self.leave_failed(&row)?;
                 self.delta(row.queue).counters.resolved += 1;
                 self.keep(&queue, row)?;
@@ -111,12 +100,8 @@ impl Write<'_, '_> {
         let mut blocked = false;
         if let Some(key) = &row.key {
             let places = self.places(&queue, key)?;
-            let taken = if row.unique_active {
-                places.waiting.or(places.in_flight)
-            } else {
-                places.waiting
-            };
-            if let Some(standing) = taken {
+            let unique = if row.unique_active { Unique::Active } else { Unique::Pending };
+            if let Some(standing) = duplicate::in_the_way(places, unique) {
                 return Ok(OperationAnswer::DuplicateOf(standing));
             }
             blocked = places.in_flight.is_some();

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use gristmill_core::policy::next_fire::FireTimes;
 use gristmill_core::{
     Fire, FireAnswer, Missed, Overlap, Payload, PutRequest, Result, Rule, Schedule,
-    ScheduleDeclaration, ScheduleName, StoreError, TaskId, Timestamp,
+    ScheduleDeclaration, ScheduleName, TaskId, Timestamp,
 };
 use rusqlite::{Row as SqlRow, params};
 use serde::{Deserialize, Serialize};
@@ -164,19 +163,10 @@ impl Write<'_, '_> {
         declaration: &ScheduleDeclaration,
     ) -> Result<Schedule> {
         self.queue(&declaration.queue)?;
-        FireTimes::new(&declaration.rule, &declaration.zone)
-            .map_err(|e| StoreError::Invalid(format!("schedule '{}': {e}", declaration.name)))?;
+        declaration.check()?;
         let schedule = match self.schedule(&declaration.name)? {
             Some(known) => Schedule { declared: declaration.clone(), ..known },
-            None => Schedule {
-                declared: declaration.clone(),
-                paused: false,
-                paused_by: None,
-                decided_until: self.now,
-                last_fire: None,
-                last_tasks: Vec::new(),
-                created_at: self.now,
-            },
+            None => Schedule::new(declaration.clone(), self.now),
         };
         self.save_schedule(&schedule)?;
         Ok(schedule)
@@ -198,11 +188,7 @@ impl Write<'_, '_> {
         let Some(mut schedule) = self.schedule(name)? else {
             return Ok(false);
         };
-        if schedule.paused && !paused {
-            schedule.decided_until = schedule.decided_until.max(self.now);
-        }
-        schedule.paused = paused;
-        schedule.paused_by = paused.then(|| by.to_owned());
+        schedule.pause(paused, by, self.now);
         self.save_schedule(&schedule)?;
         Ok(true)
     }
@@ -212,11 +198,8 @@ impl Write<'_, '_> {
         let Some(mut schedule) = self.schedule(&fire.schedule)? else {
             return Ok(FireAnswer::Unknown);
         };
-        if schedule.paused && !fire.by_hand {
-            return Ok(FireAnswer::Paused);
-        }
-        if fire.instant <= schedule.decided_until && !fire.by_hand {
-            return Ok(FireAnswer::AlreadyDecided);
+        if let Some(refused) = schedule.refuses(fire, self.now) {
+            return Ok(refused);
         }
         if !fire.by_hand {
             schedule.decided_until = fire.instant;

@@ -113,8 +113,11 @@ fn tell_fired(name: &ScheduleName, answer: &FireAnswer, session: &Session) -> Re
             "overlaps",
             format!("{name} did not fire: task {id} of the fire before still stands"),
         )),
-        // By hand it is never decided before nor paused.
-        FireAnswer::AlreadyDecided | FireAnswer::Paused | FireAnswer::Unknown => {
+        // By hand it is never decided before, paused or early.
+        FireAnswer::AlreadyDecided
+        | FireAnswer::Paused
+        | FireAnswer::NotYet(_)
+        | FireAnswer::Unknown => {
             Err(Failure::new(Exit::Refused, "unknown_schedule", format!("{name} is gone")))
         }
     }

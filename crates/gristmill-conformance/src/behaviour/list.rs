@@ -265,6 +265,7 @@ macro_rules! for_each_behaviour {
                 verb_declare_schedule_keeps_what_is_decided,
                 verb_declare_schedule_refuses_what_cannot_fire,
                 verb_fire_decides_an_instant_once,
+                verb_fire_decides_nothing_ahead_of_the_stores_clock,
                 verb_fire_that_races_puts_one_task,
                 verb_fire_without_tasks_decides_the_instant,
                 verb_fire_that_meets_a_full_queue_has_missed,

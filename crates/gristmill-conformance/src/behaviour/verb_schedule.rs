@@ -97,6 +97,18 @@ pub(super) async fn verb_fire_decides_an_instant_once(f: &mut Fixture) {
     assert_eq!(f.stats(&q).await.total(), 3);
 }
 
+pub(super) async fn verb_fire_decides_nothing_ahead_of_the_stores_clock(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    declare(f, every_minute(&q)).await;
+    f.advance(secs(60));
+    let (due, ahead) = (f.now(), f.now().after(secs(3600)));
+    assert_eq!(fire(f, ahead, plain(1)).await, FireAnswer::NotYet(secs(3600)));
+    fired(fire(f, due, plain(1)).await);
+    f.advance(secs(3600));
+    fired(fire(f, ahead, plain(1)).await);
+    assert_eq!(f.stats(&q).await.total(), 2);
+}
+
 pub(super) async fn verb_fire_that_races_puts_one_task(f: &mut Fixture) {
     let q = f.queue("q").await;
     declare(f, every_minute(&q)).await;

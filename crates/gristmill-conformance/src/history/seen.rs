@@ -79,6 +79,7 @@ impl Seen {
                 FireAnswer::AlreadyDecided => "already decided",
                 FireAnswer::Overlapped(_) => "overlapped",
                 FireAnswer::Paused => "paused",
+                FireAnswer::NotYet(_) => "not yet",
                 FireAnswer::Unknown => "no schedule",
             }),
             Answer::Campaign(held) => self.one(if held.mine { "leader" } else { "not leader" }),

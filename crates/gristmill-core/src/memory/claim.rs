@@ -2,41 +2,26 @@
 
 use super::lane::Entry;
 use super::state::{Lease, QueueState, State};
-use crate::{
-    Claim, ClaimRequest, ClaimedTask, LeaseView, Result, State as TaskState, StoreError, Timestamp,
-};
+use crate::claim::token_claimed_before;
+use crate::{Claim, ClaimRequest, ClaimedTask, LeaseView, Result, State as TaskState, Timestamp};
 
 impl State {
     pub(super) fn claim(&mut self, request: ClaimRequest, now: Timestamp) -> Result<Claim> {
         let number = self.number(&request.queue)?;
-        if request.max == 0 {
-            return Err(StoreError::Invalid("a claim of 0 tasks".to_owned()));
-        }
-        if self.leases.contains_key(&request.token) {
-            return Err(StoreError::Invalid("this token has claimed before".to_owned()));
-        }
         let settings = self.queue_mut(number)?.queue.settings.clone();
-        let lease = request.lease.unwrap_or(settings.lease);
-        if let Some(fault) = crate::settings::lease_fault(lease) {
-            return Err(StoreError::Invalid(fault));
+        let lease = request.lease_on(&settings)?;
+        if self.leases.contains_key(&request.token) {
+            return Err(token_claimed_before());
         }
-        let mut claim = Claim {
-            token: request.token,
-            queue: request.queue.clone(),
-            lease,
-            tasks: Vec::new(),
-            next_due: None,
-            paused: self.queue_mut(number)?.queue.paused,
-        };
+        let mut claim = request.nothing_yet(lease, self.queue_mut(number)?.queue.paused);
         if claim.paused {
             return Ok(claim);
         }
         self.reclaim(Some(number), now);
-        let picked = if settings.one_at_a_time() {
-            self.pick_one(number, request.source.as_deref(), now)
-        } else {
-            let max = request.max.min(self.limits.claim_tasks);
-            self.pick_batch(number, max, request.source.as_deref(), now)
+        let source = request.source.as_deref();
+        let picked = match settings.slots {
+            Some(slots) => self.pick_slot(number, slots, source, now),
+            None => self.pick_batch(number, request.most(&settings, &self.limits), source, now),
         };
         if picked.is_empty() {
             let queue = self.queue_mut(number)?;
@@ -127,19 +112,16 @@ impl State {
         picked
     }
 
-    /// The first due task, or with slots the first of a group that has a free
-    /// one.
-    fn pick_one(
+    /// The first due task of a group that has a free slot.
+    fn pick_slot(
         &self,
         number: u32,
+        slots: u32,
         source: Option<&str>,
         now: Timestamp,
     ) -> Vec<(i64, Option<u32>)> {
         let Some(queue) = self.queues.get(&number) else {
             return Vec::new();
-        };
-        let Some(slots) = queue.queue.settings.slots else {
-            return self.pick_batch(number, 1, source, now);
         };
         let mut best: Option<(Entry, u32)> = None;
         for (group, lane) in &queue.by_group {

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::lane::Lane;
 use super::state::{Counts, QueueState, State};
-use crate::queue::FIRST_FREE_NUMBER;
 use crate::{
-    ContractAnswer, ContractChange, Counters, Declaration, Declared, Override, Queue, QueueName,
-    Result, Settings, SettingsPatch, StoreError, Timestamp,
+    ContractAnswer, ContractChange, Counters, Declaration, Declared, Queue, QueueName, Result,
+    SettingsPatch, StoreError, Timestamp,
 };
 
 impl State {
@@ -16,53 +15,22 @@ impl State {
         declaration: Declaration,
         now: Timestamp,
     ) -> Result<Declared> {
-        let Declaration { name, number, settings, origin } = declaration;
-        if number.is_some_and(|n| n == 0 || n >= FIRST_FREE_NUMBER) {
-            return Err(StoreError::Invalid(format!(
-                "queue '{name}': a contract's number is from 1 to 9999"
-            )));
-        }
-        let known = self.numbers.get(&name).copied();
-        if let (Some(known), Some(asked)) = (known, number)
-            && known != asked
-        {
-            return Err(StoreError::Invalid(format!(
-                "queue '{name}' has number {known} and cannot become {asked}"
-            )));
-        }
-        if let (None, Some(asked)) = (known, number)
+        let known = self.numbers.get(&declaration.name).copied();
+        declaration.check_number(known)?;
+        if let (None, Some(asked)) = (known, declaration.number)
             && let Some(other) = self.queues.get(&asked)
         {
-            return Err(StoreError::Invalid(format!(
-                "number {asked} belongs to queue '{}' and cannot be '{name}' too",
-                other.queue.name
-            )));
+            return Err(declaration.number_taken(asked, other.queue.name.as_str()));
         }
-        let created = known.is_none();
-        let number = known.or(number).unwrap_or_else(|| self.free_number());
-        let mut queue = match self.queues.get(&number) {
+        let mut queue = match known.and_then(|number| self.queues.get(&number)) {
             Some(known) => known.queue.clone(),
-            None => Queue {
-                name: name.clone(),
-                number,
-                declared: Vec::new(),
-                overridden: None,
-                settings: Settings::default(),
-                paused: false,
-                paused_by: None,
-                contract: None,
-                created_at: now,
-            },
+            None => {
+                let last = self.queues.keys().next_back().copied();
+                Queue::new(declaration.name.clone(), declaration.new_number(last), now)
+            }
         };
-        queue.declared.retain(|(known, _)| *known != origin);
-        queue.declared.push((origin, settings));
-        queue.declared.sort_by_key(|(origin, _)| *origin);
-        self.adopt(queue, created)
-    }
-
-    fn free_number(&self) -> u32 {
-        let last = self.queues.keys().next_back().copied().unwrap_or(0);
-        FIRST_FREE_NUMBER.max(last.saturating_add(1))
+        queue.declare(declaration.origin, declaration.settings);
+        self.adopt(queue, known.is_none())
     }
 
     pub(super) fn override_queue(
@@ -74,9 +42,7 @@ impl State {
     ) -> Result<Declared> {
         let number = self.number(name)?;
         let mut queue = self.queue_mut(number)?.queue.clone();
-        let mut patch = queue.overridden.take().map(|o| o.settings).unwrap_or_default();
-        settings.merge_into(&mut patch);
-        queue.overridden = Some(Override { settings: patch, by: by.to_owned(), at: now });
+        queue.overlay(settings, by, now);
         self.adopt(queue, false)
     }
 
@@ -90,20 +56,15 @@ impl State {
     /// Checks a queue's new settings and puts them in force, or changes
     /// nothing.
     fn adopt(&mut self, mut queue: Queue, created: bool) -> Result<Declared> {
-        let settings =
-            Queue::effective(&Settings::default(), &queue.declared, queue.overridden.as_ref());
-        settings
-            .check()
-            .map_err(|e| StoreError::Invalid(format!("queue '{}': {e}", queue.name)))?;
-        if settings.bind.is_some() {
+        let had_slots = queue.settings.slots.is_some();
+        let changes = queue.adopt()?;
+        if queue.settings.bind.is_some() {
             return Err(StoreError::NotSupported(format!(
                 "queue '{}': the memory store has no tables to bind a queue to",
                 queue.name
             )));
         }
-        let changes = queue.settings.differences(&settings);
-        let slots_changed = queue.settings.slots.is_some() != settings.slots.is_some();
-        queue.settings = settings;
+        let slots_changed = had_slots != queue.settings.slots.is_some();
         let number = queue.number;
         self.numbers.insert(queue.name.clone(), number);
         self.woken.push(queue.name.clone());

@@ -1,9 +1,10 @@
 //! What operators do by hand.
 
 use super::state::{QueueState, State};
+use crate::policy::duplicate;
 use crate::{
     Action, Note, Operation, OperationAnswer, OperationReport, Result, Selection,
-    State as TaskState, StoreError, TaskId, Timestamp,
+    State as TaskState, TaskId, Timestamp,
 };
 
 impl State {
@@ -12,20 +13,10 @@ impl State {
         operation: &Operation,
         now: Timestamp,
     ) -> Result<OperationReport> {
-        let limit = operation.limit.clamp(1, self.limits.page);
+        let limit = operation.step(&self.limits);
+        let named = operation.named(&self.limits)?;
         let (ids, next) = match &operation.selection {
-            Selection::Ids(ids) if ids.len() > self.limits.page => {
-                return Err(StoreError::Invalid(format!(
-                    "{} ids in one step and {} are allowed",
-                    ids.len(),
-                    self.limits.page
-                )));
-            }
-            Selection::Ids(ids) => {
-                let mut ids = ids.clone();
-                ids.sort_unstable();
-                (ids, None)
-            }
+            Selection::Ids(_) => (named.unwrap_or_default(), None),
             Selection::Matching { filter, after } => {
                 let from = after.map_or(i64::MIN, |id| id.0.saturating_add(1));
                 let meant: Vec<TaskId> = self
@@ -65,10 +56,7 @@ impl State {
         if !operation.action.applies_to(state) {
             return Ok(OperationAnswer::WrongState(state));
         }
-        let note = operation.note.as_ref().map(|text| Note {
-            text: self.limits.cut_error(text),
-            by: self.limits.cut_error(&operation.by),
-        });
+        let note = operation.left_note(&self.limits);
         let number = row.number;
         match (operation.action, state) {
             (Action::Retry, _) => return self.retry(id, note, now),
@@ -114,7 +102,7 @@ impl State {
         let task = &mut row.task;
         if let Some(key) = &task.key {
             let places = QueueState::places(queue, key);
-            if let Err(standing) = State::waiting_place(places, task.unique) {
+            if let Some(standing) = duplicate::in_the_way(places, task.unique) {
                 return Ok(OperationAnswer::DuplicateOf(standing));
             }
             queue.places.entry(key.clone()).or_default().waiting = Some(id);

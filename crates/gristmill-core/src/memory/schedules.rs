@@ -1,10 +1,9 @@
 //! Schedules: each instant is decided once, whoever fires it.
 
 use super::state::State;
-use crate::policy::next_fire::FireTimes;
 use crate::{
     Fire, FireAnswer, Overlap, PutRequest, Result, Schedule, ScheduleDeclaration, ScheduleName,
-    State as TaskState, StoreError, TaskId, Timestamp,
+    State as TaskState, TaskId, Timestamp,
 };
 
 impl State {
@@ -14,22 +13,13 @@ impl State {
         now: Timestamp,
     ) -> Result<Schedule> {
         self.number(&declaration.queue)?;
-        FireTimes::new(&declaration.rule, &declaration.zone)
-            .map_err(|e| StoreError::Invalid(format!("schedule '{}': {e}", declaration.name)))?;
+        declaration.check()?;
         let name = declaration.name.clone();
         let schedule = self
             .schedules
             .entry(name)
             .and_modify(|known| known.declared = declaration.clone())
-            .or_insert_with(|| Schedule {
-                declared: declaration.clone(),
-                paused: false,
-                paused_by: None,
-                decided_until: now,
-                last_fire: None,
-                last_tasks: Vec::new(),
-                created_at: now,
-            });
+            .or_insert_with(|| Schedule::new(declaration.clone(), now));
         Ok(schedule.clone())
     }
 
@@ -43,11 +33,7 @@ impl State {
         let Some(schedule) = self.schedules.get_mut(name) else {
             return false;
         };
-        if schedule.paused && !paused {
-            schedule.decided_until = schedule.decided_until.max(now);
-        }
-        schedule.paused = paused;
-        schedule.paused_by = paused.then(|| by.to_owned());
+        schedule.pause(paused, by, now);
         true
     }
 
@@ -55,11 +41,8 @@ impl State {
         let Some(schedule) = self.schedules.get(&fire.schedule) else {
             return Ok(FireAnswer::Unknown);
         };
-        if schedule.paused && !fire.by_hand {
-            return Ok(FireAnswer::Paused);
-        }
-        if fire.instant <= schedule.decided_until && !fire.by_hand {
-            return Ok(FireAnswer::AlreadyDecided);
+        if let Some(refused) = schedule.refuses(&fire, now) {
+            return Ok(refused);
         }
         let queue = schedule.declared.queue.clone();
         let standing = (schedule.declared.overlap == Overlap::Skip)

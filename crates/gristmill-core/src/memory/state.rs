@@ -12,7 +12,7 @@ use crate::policy::reclaim_guard::ReclaimGuard;
 use crate::{
     Assignment, Attempt, AttemptEnd, Counters, Leadership, Limits, Minute, Queue, QueueName,
     Result, Schedule, ScheduleName, State as TaskState, StoreError, Task, TaskId, Timestamp, Token,
-    Unique, WorkerId, WorkerReport,
+    WorkerId, WorkerReport,
 };
 
 #[derive(Debug)]
@@ -363,15 +363,5 @@ impl State {
             self.expiring.remove(&(lease.until, token));
             self.leases.remove(&token);
         }
-    }
-
-    /// Whether a task put under this uniqueness may take the waiting place;
-    /// otherwise the one that holds it.
-    pub(super) fn waiting_place(places: Places, unique: Unique) -> Result<(), TaskId> {
-        let taken = match unique {
-            Unique::Pending => places.waiting,
-            Unique::Active => places.waiting.or(places.in_flight),
-        };
-        taken.map_or(Ok(()), Err)
     }
 }

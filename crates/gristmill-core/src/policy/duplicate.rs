@@ -45,6 +45,16 @@ pub const fn on_put(places: Places, settings: &Settings) -> Verdict {
     }
 }
 
+/// The task that keeps another one of its key, put under this uniqueness, out
+/// of the waiting place.
+#[must_use]
+pub fn in_the_way(places: Places, unique: Unique) -> Option<TaskId> {
+    match unique {
+        Unique::Pending => places.waiting,
+        Unique::Active => places.waiting.or(places.in_flight),
+    }
+}
+
 /// When a replaced task runs: as asked, or as before when nothing was asked.
 #[must_use]
 pub fn replaced_run_at(standing: Timestamp, start: Start, now: Timestamp) -> Timestamp {

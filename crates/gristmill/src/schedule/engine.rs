@@ -38,8 +38,8 @@ pub(super) struct Look {
     pub(super) next: Option<Timestamp>,
     /// Finders to be run.
     pub(super) finds: Vec<DueFind>,
-    /// A due fire waits for room in its queue.
-    pub(super) waits_for_room: bool,
+    /// A fire waits: for room in its queue, or for the store's clock.
+    pub(super) waits: bool,
 }
 
 impl Engine {
@@ -97,7 +97,7 @@ impl Engine {
                     now,
                 }),
                 (None, Some(payload)) => {
-                    look.waits_for_room |= self.fire_all(schedule, payload, &due.fires).await?;
+                    look.waits |= self.fire_all(schedule, payload, &due.fires).await?;
                 }
                 (None, None) => {}
             }
@@ -105,7 +105,7 @@ impl Engine {
         Ok(look)
     }
 
-    /// Makes these fires, oldest first. Returns whether some wait for room.
+    /// Makes these fires, oldest first. Returns whether some wait.
     async fn fire_all(
         &mut self,
         schedule: &Schedule,
@@ -119,13 +119,18 @@ impl Engine {
                 Ok(true) => self.fire(schedule, payload, *instant).await,
                 Err(error) => Err(error),
             };
-            if let Err(error) = made {
-                if error.is_retryable() || !error.wrote_nothing() || error == StoreError::Closed {
-                    return Err(error);
+            match made {
+                Ok(true) => {}
+                Ok(false) => return Ok(true),
+                Err(error) => {
+                    if error.is_retryable() || !error.wrote_nothing() || error == StoreError::Closed
+                    {
+                        return Err(error);
+                    }
+                    // Only this schedule is in trouble; the others go on.
+                    tracing::error!(schedule = %name, %error, "a schedule cannot fire");
+                    return Ok(false);
                 }
-                // Only this schedule is in trouble; the others go on.
-                tracing::error!(schedule = %name, %error, "a schedule cannot fire");
-                return Ok(false);
             }
         }
         Ok(false)
@@ -151,12 +156,13 @@ impl Engine {
         Ok(room)
     }
 
+    /// Makes one fire. Returns whether the instant is decided.
     async fn fire(
         &mut self,
         schedule: &Schedule,
         payload: &Payload,
         instant: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let name = &schedule.declared.name;
         let fire = Fire {
             schedule: name.clone(),
@@ -172,8 +178,12 @@ impl Engine {
             }
             // Somebody else was first, or changed its mind since we looked.
             FireAnswer::AlreadyDecided | FireAnswer::Paused | FireAnswer::Unknown => {}
+            FireAnswer::NotYet(ahead) => {
+                tell_early(name, ahead);
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn tell_fired(&mut self, name: &ScheduleName, at: Timestamp, answers: &[PutAnswer]) {
@@ -210,6 +220,14 @@ impl Engine {
         let entry = (declared.rule.clone(), declared.zone.clone(), times.clone());
         self.read.insert(declared.name.clone(), entry);
         times
+    }
+}
+
+/// Only the store's clock decides, so a scheduler whose clock is ahead waits
+/// for it. A few milliseconds are normal between two machines.
+pub(super) fn tell_early(schedule: &ScheduleName, ahead: Duration) {
+    if ahead > Duration::from_secs(1) {
+        tracing::warn!(%schedule, ?ahead, "this clock is ahead of the store's; the fire waits");
     }
 }
 

@@ -2,12 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use gristmill_core::{Fire, Leadership, QueueName, Schedule, ScheduleName, StoreError, WorkerId};
+use gristmill_core::{
+    Fire, FireAnswer, Leadership, QueueName, Schedule, ScheduleName, StoreError, WorkerId,
+};
 use gristmill_core::{Timestamp, policy::next_fire::FireTimes};
 use tokio::task::JoinSet;
 
+use super::engine::tell_early;
 use super::finder::{Find, Finding};
 use crate::Mill;
+
+/// A finder that ran ahead of the store's clock runs again after this long at
+/// most.
+const EARLY_AGAIN: Duration = Duration::from_secs(5);
 
 /// A finder that is due.
 #[derive(Clone)]
@@ -61,8 +68,13 @@ impl DueFind {
         // Decided after the run: if this process dies in it, another one finds
         // again.
         let fire = Fire { schedule: self.name.clone(), instant, tasks: Vec::new(), by_hand: false };
-        store.fire(fire).await?;
+        let decided = store.fire(fire).await?;
         store.resign(&role, &self.who).await?;
+        if let FireAnswer::NotYet(ahead) = decided {
+            tell_early(&self.name, ahead);
+            // Finding again at once would find the same, until it is time.
+            tokio::time::sleep(ahead.min(EARLY_AGAIN)).await;
+        }
         Ok(FindEnd::Ran { put: finding.found() })
     }
 

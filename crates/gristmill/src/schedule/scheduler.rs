@@ -162,7 +162,7 @@ impl Scheduler {
                     for find in look.finds {
                         finding.start(find.name.clone(), find.run());
                     }
-                    let most = if look.waits_for_room { ROOM_AGAIN } else { LOOK_AGAIN };
+                    let most = if look.waits { ROOM_AGAIN } else { LOOK_AGAIN };
                     look.next.map_or(most, |next| next.since(engine.clock.now()).min(most))
                 }
                 Err(StoreError::Closed) => return Err(StoreError::Closed.into()),

@@ -5,11 +5,13 @@ use crate::manifest::{self, Dependency};
 use crate::repo::{File, Finding, Repo, expect};
 
 /// Each crate and the crates of this repository it may depend on. Tests may use
-/// more (`[dev-dependencies]`), and only tests may use `gristmill-conformance`.
+/// more (`[dev-dependencies]`), and only tests may use `gristmill-conformance`
+/// and `gristmill-pgserver`.
 const EDGES: &[(&str, &[&str])] = &[
     ("gristmill-core", &[]),
     ("gristmill-sqlite", &["gristmill-core"]),
     ("gristmill-conformance", &["gristmill-core"]),
+    ("gristmill-pgserver", &[]),
     ("gristmill", &["gristmill-core", "gristmill-sqlite"]),
     ("gristmill-cli", &["gristmill"]),
     ("gristmill-tidy", &[]),

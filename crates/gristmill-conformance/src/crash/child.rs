@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gristmill_core::{
-    ClaimRequest, ClaimedTask, Declaration, NewTask, Outcome, Payload, PutAnswer, PutRequest,
-    QueueName, SettingsPatch, SettleAnswer, Settlement, Store, Token, When, WorkerId,
+    ClaimRequest, ClaimedTask, Declaration, NewTask, Outcome, Payload, PutAnswer, PutReport,
+    PutRequest, QueueName, SettingsPatch, SettleAnswer, Settlement, Store, Token, When, WorkerId,
 };
 
 use super::record::{Answer, How, Record, Recorder};
-use super::{Open, QUEUE};
+use super::{Open, QUEUE, block_on};
 
 /// Leases are short, so that the tasks of killed children come back while the
 /// test runs.
@@ -21,16 +21,29 @@ const LEASE: Duration = Duration::from_millis(150);
 pub fn run(open: Open) {
     let Ok(role) = std::env::var("GRISTMILL_CRASH_ROLE") else { return };
     let folder = |name: &str| PathBuf::from(std::env::var(name).expect("the parent sets it"));
-    let store = open(&folder("GRISTMILL_CRASH_STORE"));
     let log = Recorder::open(&folder("GRISTMILL_CRASH_LOG"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(async {
+    let patient = std::env::var_os("GRISTMILL_CRASH_PATIENT").is_some();
+    block_on(async {
+        let store = open(&folder("GRISTMILL_CRASH_STORE")).await;
+        let mut child = Child { queue: declare(&store).await, store, log, patient };
         match role.as_str() {
-            "producer" => produce(store, log).await,
-            _ => work(store, log).await,
+            "producer" => child.produce().await,
+            _ => child.work().await,
         }
     });
 }
+
+/// One that puts or works. The impatient one stops at the first error: the
+/// store went away under it. The patient one asks again until it is answered.
+struct Child {
+    store: Arc<dyn Store>,
+    queue: QueueName,
+    log: Recorder,
+    patient: bool,
+}
+
+/// How long a patient child waits before it asks again.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// Declares the queue the children use.
 pub(super) async fn declare(store: &Arc<dyn Store>) -> QueueName {
@@ -52,107 +65,149 @@ pub(super) async fn declare(store: &Arc<dyn Store>) -> QueueName {
     queue
 }
 
-async fn produce(store: Arc<dyn Store>, mut log: Recorder) {
-    let queue = declare(&store).await;
-    let mut dice = Dice::new();
-    loop {
-        // Not more than the workers can follow, or the end takes long.
-        let payloads: Vec<u64> = (0..=dice.below(8)).map(|_| dice.next() >> 1).collect();
-        for payload in &payloads {
-            log.note(&Record::PutTried { payload: *payload });
-        }
-        let tasks = payloads
-            .iter()
-            .map(|payload| NewTask {
-                payload: Payload::raw(payload.to_string()),
-                key: (payload % 3 == 0).then(|| format!("key-{}", payload % 30)),
-                ..NewTask::default()
-            })
-            .collect();
-        let request = PutRequest { queue: queue.clone(), tasks, atomic: false };
-        // An error means the store went away under us (a power cut): stop.
-        let Ok(report) = store.put(request).await else { return };
-        for (payload, answer) in payloads.iter().zip(report.answers) {
-            if let PutAnswer::Enqueued { id } = answer {
-                log.note(&Record::PutDone { payload: *payload, id: id.0 });
+impl Child {
+    async fn produce(&mut self) {
+        let mut dice = Dice::new();
+        loop {
+            // Not more than the workers can follow, or the end takes long.
+            let payloads: Vec<u64> = (0..=dice.below(8)).map(|_| dice.next() >> 1).collect();
+            for payload in &payloads {
+                self.log.note(&Record::PutTried { payload: *payload });
+            }
+            let Some(report) = self.put(&payloads).await else { return };
+            for (payload, answer) in payloads.iter().zip(report.answers) {
+                match answer {
+                    PutAnswer::Enqueued { id } => {
+                        self.log.note(&Record::PutDone { payload: *payload, id: id.0 });
+                    }
+                    // The first try was recorded and its answer lost. A
+                    // duplicate of a key names a task with another payload,
+                    // so only unkeyed ones prove which put this was.
+                    PutAnswer::Duplicate { id, .. } if self.patient && payload % 3 != 0 => {
+                        self.log.note(&Record::PutDone { payload: *payload, id: id.0 });
+                    }
+                    _ => {}
+                }
             }
         }
     }
-}
 
-async fn work(store: Arc<dyn Store>, mut log: Recorder) {
-    let queue = declare(&store).await;
-    let worker = WorkerId::random().expect("an id");
-    let mut dice = Dice::new();
-    let mut kept: Vec<(Instant, ClaimedTask, Token)> = Vec::new();
-    loop {
-        let token = Token::random().expect("a token");
-        let request = ClaimRequest {
-            queue: queue.clone(),
-            max: 1 + dice.below(10),
-            lease: None,
-            worker: worker.clone(),
-            source: None,
-            token,
+    /// Puts, and if the child is patient repeats the put with the same ids
+    /// until it is answered.
+    async fn put(&self, payloads: &[u64]) -> Option<PutReport> {
+        loop {
+            let tasks = payloads
+                .iter()
+                .map(|payload| NewTask {
+                    payload: Payload::raw(payload.to_string()),
+                    key: (payload % 3 == 0).then(|| format!("key-{}", payload % 30)),
+                    id: self.patient.then(|| format!("put-{payload}")),
+                    ..NewTask::default()
+                })
+                .collect();
+            let request = PutRequest { queue: self.queue.clone(), tasks, atomic: false };
+            match self.store.put(request).await {
+                Ok(report) => return Some(report),
+                Err(_) if self.patient => tokio::time::sleep(AGAIN).await,
+                Err(_) => return None,
+            }
+        }
+    }
+
+    async fn work(&mut self) {
+        let worker = WorkerId::random().expect("an id");
+        let mut dice = Dice::new();
+        let mut kept: Vec<(Instant, ClaimedTask, Token)> = Vec::new();
+        loop {
+            let token = Token::random().expect("a token");
+            let request = ClaimRequest {
+                queue: self.queue.clone(),
+                max: 1 + dice.below(10),
+                lease: None,
+                worker: worker.clone(),
+                source: None,
+                token,
+            };
+            let mark = self.store.mark();
+            let claim = match self.store.claim(request).await {
+                Ok(claim) => claim,
+                // What it may have taken comes back when its lease runs out.
+                Err(_) if self.patient => {
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                }
+                Err(_) => return,
+            };
+            for task in &claim.tasks {
+                let payload = String::from_utf8_lossy(&task.payload.bytes).parse();
+                self.log.note(&Record::Claimed {
+                    payload: payload.expect("a number"),
+                    id: task.id.0,
+                    claims: task.claims,
+                    token: token.to_string(),
+                });
+            }
+            for task in claim.tasks {
+                if dice.below(8) == 0 {
+                    // Held past its lease, and settled with a token that has
+                    // most likely gone stale by then.
+                    kept.push((Instant::now() + LEASE * 3 / 2, task, token));
+                } else if self.settle(&mut dice, &task, token).await.is_err() {
+                    return;
+                }
+            }
+            while let Some(at) = kept.iter().position(|(due, _, _)| *due <= Instant::now()) {
+                let (_, task, token) = kept.swap_remove(at);
+                if self.settle(&mut dice, &task, token).await.is_err() {
+                    return;
+                }
+            }
+            let nap = claim.next_due.unwrap_or(LEASE).min(Duration::from_millis(20));
+            let waited = self.store.wait(std::slice::from_ref(&self.queue), mark, nap).await;
+            if waited.is_err() && !self.patient {
+                return;
+            }
+        }
+    }
+
+    async fn settle(
+        &mut self,
+        dice: &mut Dice,
+        task: &ClaimedTask,
+        token: Token,
+    ) -> Result<(), ()> {
+        let (how, outcome) = match dice.below(20) {
+            0 => (How::Retry, Outcome::Retry { at: When::After(Duration::ZERO), reason: None }),
+            1 => (How::Release, Outcome::Release { at: None, started: true }),
+            2 => (How::Fail, Outcome::Fail("on purpose".to_owned())),
+            _ => (How::Done, Outcome::Done),
         };
-        let mark = store.mark();
-        let Ok(claim) = store.claim(request).await else { return };
-        for task in &claim.tasks {
-            let payload = String::from_utf8_lossy(&task.payload.bytes).parse().expect("a number");
-            log.note(&Record::Claimed {
-                payload,
-                id: task.id.0,
-                claims: task.claims,
-                token: token.to_string(),
-            });
-        }
-        for task in claim.tasks {
-            if dice.below(8) == 0 {
-                // Held past its lease, and settled with a token that has most
-                // likely gone stale by then.
-                kept.push((Instant::now() + LEASE * 3 / 2, task, token));
-            } else if settle(&store, &mut log, &mut dice, &task, token).await.is_err() {
-                return;
+        let (id, claims) = (task.id.0, task.claims);
+        self.log.note(&Record::SettleTried { id, claims, how });
+        let mut repeated = false;
+        let answers = loop {
+            let settlement = Settlement::new(task.id, token, outcome.clone());
+            match self.store.settle(vec![settlement]).await {
+                Ok(answers) => break answers,
+                Err(_) if self.patient => {
+                    repeated = true;
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err(_) => return Err(()),
             }
-        }
-        while let Some(at) = kept.iter().position(|(due, _, _)| *due <= Instant::now()) {
-            let (_, task, token) = kept.swap_remove(at);
-            if settle(&store, &mut log, &mut dice, &task, token).await.is_err() {
-                return;
-            }
-        }
-        let nap = claim.next_due.unwrap_or(LEASE).min(Duration::from_millis(20));
-        if store.wait(std::slice::from_ref(&queue), mark, nap).await.is_err() {
-            return;
-        }
+        };
+        let answer = match answers.first().ok_or(())? {
+            SettleAnswer::Recorded { .. } => Answer::Recorded,
+            SettleAnswer::AlreadyRecorded => Answer::AlreadyRecorded,
+            // The try before may have been recorded, or another's: unknown,
+            // which a settlement without a last line is.
+            SettleAnswer::Gone | SettleAnswer::LeaseLost if repeated => return Ok(()),
+            SettleAnswer::Gone => Answer::Gone,
+            SettleAnswer::LeaseLost => Answer::LeaseLost,
+        };
+        self.log.note(&Record::SettleDone { id, claims, how, answer });
+        Ok(())
     }
-}
-
-async fn settle(
-    store: &Arc<dyn Store>,
-    log: &mut Recorder,
-    dice: &mut Dice,
-    task: &ClaimedTask,
-    token: Token,
-) -> Result<(), ()> {
-    let (how, outcome) = match dice.below(20) {
-        0 => (How::Retry, Outcome::Retry { at: When::After(Duration::ZERO), reason: None }),
-        1 => (How::Release, Outcome::Release { at: None, started: true }),
-        2 => (How::Fail, Outcome::Fail("on purpose".to_owned())),
-        _ => (How::Done, Outcome::Done),
-    };
-    let (id, claims) = (task.id.0, task.claims);
-    log.note(&Record::SettleTried { id, claims, how });
-    let settlement = Settlement::new(task.id, token, outcome);
-    let answers = store.settle(vec![settlement]).await.map_err(drop)?;
-    let answer = match answers.first().ok_or(())? {
-        SettleAnswer::Recorded { .. } => Answer::Recorded,
-        SettleAnswer::AlreadyRecorded => Answer::AlreadyRecorded,
-        SettleAnswer::Gone => Answer::Gone,
-        SettleAnswer::LeaseLost => Answer::LeaseLost,
-    };
-    log.note(&Record::SettleDone { id, claims, how, answer });
-    Ok(())
 }
 
 /// Random numbers for the children: different in each, from the operating

@@ -6,6 +6,10 @@
 //! own binary again), kills them, opens the store and judges. Children append
 //! one line before and one after every call to a log outside the store, so
 //! that a call without an answer is known to be unknown.
+//!
+//! A store with a server of its own has more that can break: [`strikes`] calls
+//! a strike of the test's choosing while the children go on, and they repeat
+//! what got no answer until they hear one.
 
 mod child;
 mod nemesis;
@@ -14,17 +18,27 @@ mod record;
 mod verdict;
 
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use gristmill_core::Store;
 
 pub use child::run as child;
-pub use nemesis::{KillPlan, kills};
-pub use power::{PowerPlan, power_cuts};
+pub use nemesis::{KillPlan, kills, strikes};
+pub use power::{PowerPlan, Server, power_cuts, power_cuts_under};
 pub use verdict::{Tally, Verdict};
 
 /// Opens the store under test in this folder, creating it if it is not there.
-pub type Open = fn(&Path) -> Arc<dyn Store>;
+pub type Open = for<'a> fn(&'a Path) -> Opening<'a>;
+
+/// A store that is being opened, within the runtime that will use it.
+pub type Opening<'a> = Pin<Box<dyn Future<Output = Arc<dyn Store>> + 'a>>;
+
+/// Runs a future to its end on a runtime of its own.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(future)
+}
 
 /// The queue the children use.
 pub(crate) const QUEUE: &str = "crash";

@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gristmill_core::{ListRequest, State, Store};
+use gristmill_core::{ListRequest, State};
 
-use super::Open;
 use super::child::Dice;
 use super::record;
 use super::verdict::{Power, Standing, Verdict, judge};
+use super::{Open, block_on};
 
 /// How a run of kills goes.
 #[derive(Debug, Clone)]
@@ -28,10 +27,31 @@ pub struct KillPlan {
 /// Starts children on a fresh store in `folder`, kills them at random, and
 /// judges what they wrote against what the store then holds.
 pub fn kills(plan: &KillPlan, folder: &Path, open: Open) -> Verdict {
-    let site = Site::new(folder, plan.child);
+    run(&Site::new(folder, plan.child), plan, open, None)
+}
+
+/// Calls `strike` at random instead of killing children: it restarts a server
+/// or ends its connections. The children are patient. Every third time a child
+/// is killed as well.
+pub fn strikes(
+    plan: &KillPlan,
+    folder: &Path,
+    open: Open,
+    mut strike: impl FnMut(usize),
+) -> Verdict {
+    let site = Site { patient: true, ..Site::new(folder, plan.child) };
+    run(&site, plan, open, Some(&mut strike))
+}
+
+fn run(
+    site: &Site,
+    plan: &KillPlan,
+    open: Open,
+    mut strike: Option<&mut dyn FnMut(usize)>,
+) -> Verdict {
     // Made before the children start, so that a first kill cannot leave
     // half a store behind and hide that as "fresh".
-    drop(open(&site.store));
+    block_on(async { open(&site.store).await.close().await.expect("closed") });
     let mut dice = Dice::new();
     let mut children: Vec<(&str, Child)> = Vec::new();
     for role in std::iter::repeat_n("producer", plan.producers)
@@ -40,9 +60,15 @@ pub fn kills(plan: &KillPlan, folder: &Path, open: Open) -> Verdict {
         children.push((role, site.start(role)));
     }
     let mut seen = 0;
-    for _ in 0..plan.kills {
+    for round in 0..plan.kills {
         std::thread::sleep(Duration::from_millis(40 + dice.below(120) as u64));
         seen = site.wait_for_records(seen);
+        if let Some(strike) = &mut strike {
+            strike(round);
+            if round % 3 != 2 {
+                continue;
+            }
+        }
         let victim = dice.below(children.len());
         let (role, child) = &mut children[victim];
         kill(child);
@@ -51,7 +77,9 @@ pub fn kills(plan: &KillPlan, folder: &Path, open: Open) -> Verdict {
     for (_, child) in &mut children {
         kill(child);
     }
-    judge(&record::read_all(&site.log), &standing(open(&site.store)), Power::Steady)
+    // A server that was shot may forget claims, which do not wait for its disk.
+    let power = if strike.is_some() { Power::Cut } else { Power::Steady };
+    judge(&record::read_all(&site.log), &standing(&site.store, open), power)
 }
 
 /// Where a run takes place, and how a child is started there.
@@ -59,11 +87,13 @@ pub(super) struct Site {
     pub(super) store: PathBuf,
     pub(super) log: PathBuf,
     child: &'static str,
+    patient: bool,
 }
 
 impl Site {
     pub(super) fn new(folder: &Path, child: &'static str) -> Self {
-        let site = Site { store: folder.join("store"), log: folder.join("log"), child };
+        let (store, log) = (folder.join("store"), folder.join("log"));
+        let site = Site { store, log, child, patient: false };
         for folder in [&site.store, &site.log] {
             std::fs::create_dir_all(folder).expect("a folder for the run");
         }
@@ -71,7 +101,11 @@ impl Site {
     }
 
     pub(super) fn start(&self, role: &str) -> Child {
-        Command::new(std::env::current_exe().expect("this binary"))
+        let mut command = Command::new(std::env::current_exe().expect("this binary"));
+        if self.patient {
+            command.env("GRISTMILL_CRASH_PATIENT", "yes");
+        }
+        command
             .args(["--exact", self.child, "--ignored", "--nocapture", "--test-threads=1"])
             .env("GRISTMILL_CRASH_ROLE", role)
             .env("GRISTMILL_CRASH_STORE", &self.store)
@@ -114,9 +148,9 @@ pub(super) fn kill(child: &mut Child) {
 }
 
 /// Everything the store holds.
-pub(super) fn standing(store: Arc<dyn Store>) -> Vec<Standing> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(async {
+pub(super) fn standing(folder: &Path, open: Open) -> Vec<Standing> {
+    block_on(async {
+        let store = open(folder).await;
         let mut request = ListRequest { limit: 1_000, ..ListRequest::default() };
         let mut found = Vec::new();
         loop {

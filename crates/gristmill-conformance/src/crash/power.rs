@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use super::Open;
 use super::child::Dice;
 use super::nemesis::{Site, kill, standing};
 use super::record;
 use super::verdict::{Power, Verdict, judge};
+use super::{Open, block_on};
 
 /// How a run of power cuts goes.
 #[derive(Debug, Clone)]
@@ -31,42 +31,91 @@ pub struct PowerPlan {
     pub file_system: &'static str,
 }
 
+/// What runs beside the children on the same disk: a database has processes of
+/// its own, which a power cut stops too.
+pub trait Server {
+    /// Starts it on the data in this folder, which is empty the first time.
+    fn start(&mut self, folder: &Path);
+    /// All its processes.
+    fn processes(&self) -> Vec<u32>;
+    /// Ends it after its disk is gone: it cannot be asked to.
+    fn end(&mut self);
+}
+
+/// Stores that live in their user's process have none.
+struct NoServer;
+
+impl Server for NoServer {
+    fn start(&mut self, _folder: &Path) {}
+
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn end(&mut self) {}
+}
+
 /// Runs children on a store inside a mounted image, cuts the power at random,
 /// mounts again and judges after every cut. Needs root and loop devices.
 ///
 /// # Errors
 /// When the machine cannot do it: no root, no loop device, no tools.
 pub fn power_cuts(plan: &PowerPlan, folder: &Path, open: Open) -> Result<Verdict, String> {
+    power_cuts_under(plan, folder, open, &mut NoServer)
+}
+
+/// The same with a server on that disk.
+///
+/// # Errors
+/// When the machine cannot do it: no root, no loop device, no tools.
+pub fn power_cuts_under(
+    plan: &PowerPlan,
+    folder: &Path,
+    open: Open,
+    server: &mut dyn Server,
+) -> Result<Verdict, String> {
     let image = Image::make(folder, plan.file_system)?;
     image.mount()?;
     let mut site = Site::new(folder, plan.child);
     site.store = image.mount.join("store");
     std::fs::create_dir_all(&site.store).map_err(|e| e.to_string())?;
-    drop(open(&site.store));
+    server.start(&site.store);
+    block_on(async { open(&site.store).await.close().await }).map_err(|e| e.to_string())?;
     let mut dice = Dice::new();
     let mut verdict = Verdict::default();
     for cut in 1..=plan.cuts {
         let mut children = [site.start("producer"), site.start("producer"), site.start("worker")];
         std::thread::sleep(Duration::from_millis(250 + dice.below(450) as u64));
-        stop(&children)?;
+        let mut running: Vec<u32> = children.iter().map(Child::id).collect();
+        // The children first: an answer of the server that they no longer
+        // hear is not acknowledged.
+        stop(&running)?;
+        running = server.processes();
+        stop(&running)?;
         image.cut()?;
         for child in &mut children {
             kill(child);
         }
+        server.end();
         image.unmount()?;
         image.mount()?;
-        verdict = judge(&record::read_all(&site.log), &standing(open(&site.store)), Power::Cut);
+        server.start(&site.store);
+        verdict = judge(&record::read_all(&site.log), &standing(&site.store, open), Power::Cut);
         if !verdict.faults.is_empty() {
             verdict.faults.push(format!("seen after cut {cut} on {}", plan.file_system));
             break;
         }
     }
+    server.end();
     Ok(verdict)
 }
 
-/// Stops the children where they are, and returns when all stand still.
-fn stop(children: &[Child]) -> Result<(), String> {
-    let ids: Vec<String> = children.iter().map(|child| child.id().to_string()).collect();
+/// Stops processes where they are, and returns when all stand still.
+fn stop(processes: &[u32]) -> Result<(), String> {
+    if processes.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<String> = processes.iter().map(u32::to_string).collect();
     let mut arguments = vec!["-STOP"];
     arguments.extend(ids.iter().map(String::as_str));
     run("kill", &arguments)?;

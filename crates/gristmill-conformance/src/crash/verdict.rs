@@ -66,6 +66,7 @@ pub(crate) fn judge(records: &[Timed], standing: &[Standing], power: Power) -> V
     let mut acknowledged: HashMap<i64, u64> = HashMap::new();
     let mut lives: HashMap<i64, Life> = HashMap::new();
     let mut open_tries: HashMap<(i64, u32), (u64, How)> = HashMap::new();
+    twins(&mut verdict.faults, records, standing);
     for (time, record) in records {
         match record {
             Record::PutTried { payload } => {
@@ -114,6 +115,21 @@ pub(crate) fn judge(records: &[Timed], standing: &[Standing], power: Power) -> V
     verdict.tally.redelivered = lives.values().filter(|l| l.claims.len() > 1).count();
     hold_against(&mut verdict, &tried, &acknowledged, &lives, standing);
     verdict
+}
+
+/// A payload is put once, if with repeats: it must not be in two tasks.
+fn twins(faults: &mut Vec<String>, records: &[Timed], standing: &[Standing]) {
+    let mut tasks: HashMap<u64, i64> = HashMap::new();
+    let claimed = records.iter().filter_map(|(_, record)| match record {
+        Record::Claimed { payload, id, .. } => Some((*payload, *id)),
+        _ => None,
+    });
+    for (payload, id) in claimed.chain(standing.iter().map(|task| (task.payload, task.id))) {
+        let first = *tasks.entry(payload).or_insert(id);
+        if first != id {
+            faults.push(format!("one put became two tasks: {first} and {id}"));
+        }
+    }
 }
 
 /// An accepted settlement must be of the task's newest claim when it began.
@@ -230,6 +246,9 @@ mod tests {
         let stale = judge(&records, &[], Power::Steady);
         assert!(stale.faults[0].contains("stale"), "{stale:?}");
         assert_eq!(stale.tally.stale_tried, 1);
+
+        let twins = judge(&put(5, 1), &[stands(1, 5), stands(2, 5)], Power::Steady);
+        assert!(twins.faults[0].contains("two tasks"), "{twins:?}");
 
         let foreign = judge(&put(5, 1), &[stands(1, 5), stands(2, 99)], Power::Steady);
         assert!(foreign.faults[0].contains("nobody put it"), "{foreign:?}");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_conformance::crash::{self, KillPlan, PowerPlan, Verdict};
+use gristmill_conformance::crash::{self, KillPlan, Opening, PowerPlan, Verdict};
 use gristmill_core::Store;
 use gristmill_sqlite::{Options, SqliteStore};
 
@@ -11,8 +11,8 @@ fn file(folder: &Path) -> SqliteStore {
     SqliteStore::open(folder.join("crash.db"), Options::default()).expect("the file opens clean")
 }
 
-fn open(folder: &Path) -> Arc<dyn Store> {
-    Arc::new(file(folder))
+fn open(folder: &Path) -> Opening<'_> {
+    Box::pin(async move { Arc::new(file(folder)) as Arc<dyn Store> })
 }
 
 fn long() -> bool {

@@ -7,7 +7,6 @@ mod args;
 mod bench;
 mod command;
 mod config;
-mod duration;
 mod exec;
 mod failure;
 mod log;

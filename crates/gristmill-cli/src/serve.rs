@@ -14,10 +14,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::duration;
 use crate::exec::Leaving;
 use crate::failure::{Exit, Failure};
 use crate::output::{cut, time};
+use gristmill_contract::duration;
 
 /// Most running tasks whose start is remembered for the telling.
 const REMEMBERED: usize = 10_000;

@@ -10,8 +10,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::duration;
 use crate::failure::Failure;
+use gristmill_contract::duration;
 
 /// Tasks a flush holds; more gain nothing.
 const FLUSH_TASKS: usize = 1_000;

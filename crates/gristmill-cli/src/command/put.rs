@@ -9,10 +9,10 @@ use serde::de::IgnoredAny;
 
 use super::{Session, text};
 use crate::args::PutArgs;
-use crate::duration;
 use crate::failure::{Exit, Failure};
 use crate::output::time;
 use crate::store::Missing;
+use gristmill_contract::duration;
 
 /// Longest payload that is read from standard input before the store is asked
 /// whether it would take it.

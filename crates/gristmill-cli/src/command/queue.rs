@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{Session, who};
 use crate::args::{QueueAddArgs, QueueResetArgs, QueueSetArgs};
-use crate::config::settings;
 use crate::failure::Failure;
 use crate::output::table;
 use crate::store::Missing;
+use gristmill_contract::settings;
 
 /// Declare a queue.
 #[derive(Debug)]

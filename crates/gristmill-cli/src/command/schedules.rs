@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::{Session, who};
 use crate::args::{ScheduleArgs, SchedulePauseArgs, SchedulesArgs, SchedulesCommand};
-use crate::duration;
 use crate::failure::{Exit, Failure};
 use crate::output::{table, time};
 use crate::store::Missing;
+use gristmill_contract::duration;
 
 /// Something about schedules.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use gristmill::{Task, TaskId, Timestamp};
 
 use super::Session;
 use crate::args::ShowArgs;
-use crate::duration;
 use crate::failure::{Exit, Failure};
 use crate::output::task::{TaskJson, payload_text, standing};
 use crate::output::{cut, time};
 use crate::store::Missing;
+use gristmill_contract::duration;
 
 /// Show this task.
 #[derive(Debug)]

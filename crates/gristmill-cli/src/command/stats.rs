@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::Session;
 use crate::args::StatsArgs;
-use crate::duration;
 use crate::failure::Failure;
 use crate::output::table;
 use crate::store::Missing;
+use gristmill_contract::duration;
 
 /// Show all queues, or one.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use gristmill::core::settings::LEASE_MIN;
 use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Mill, QueueName};
+use gristmill_contract::duration;
 use serde_json::json;
 use tracing::Level;
 
@@ -13,10 +14,10 @@ use super::{Session, text};
 use crate::args::WorkArgs;
 use crate::exec::{Exec, Leaving};
 use crate::failure::{Exit, Failure};
+use crate::log;
 use crate::output::count;
 use crate::serve::{Signals, Tell, say, serve};
 use crate::store::Missing;
-use crate::{duration, log};
 
 /// Most processors of one worker: each may run a process.
 const PROCESSORS_MAX: usize = 1_000;

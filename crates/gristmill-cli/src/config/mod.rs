@@ -1,26 +1,21 @@
 //! The configuration: one YAML file, read whole, with every mistake named by
 //! its line and column.
 //!
-//! The file becomes a tree of values with positions ([`tree`]); reading it
-//! ([`read`]) collects mistakes instead of stopping at the first.
+//! The file becomes a tree of values with positions (`gristmill_contract::yaml`);
+//! reading it ([`read`]) collects mistakes instead of stopping at the first.
 //! HTTP and the dashboard will be further fields of the top level.
 
-mod fields;
-mod mistake;
 mod schedule;
 mod seed;
-pub(crate) mod settings;
-mod tree;
 
 use std::path::Path;
 
 use gristmill::core::{NewTask, QueueName, ScheduleDeclaration};
 use gristmill::{SettingsPatch, StoreUrl};
 
+use gristmill_contract::yaml::{self, Fields, Mistakes, Node, queue_settings};
+
 use crate::failure::Failure;
-use fields::Fields;
-use mistake::Mistakes;
-use tree::{Node, Value};
 
 /// What `up` is to run.
 #[derive(Debug, Default)]
@@ -82,7 +77,7 @@ pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
 
 /// Reads and checks the text.
 fn parse(text: &str) -> Result<Config, Mistakes> {
-    let tree = tree::parse(text)?;
+    let tree = yaml::parse(text)?;
     let mut mistakes = Mistakes::default();
     let mut config = Config::default();
     if let Some(mut top) = Fields::of(&tree, "the configuration", &mut mistakes) {
@@ -121,7 +116,7 @@ fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
     {
         mistakes.add(node, format!("queue '{name}' is declared twice: keep one"));
     }
-    let settings = fields.node("settings").map(|node| settings_of(node, mistakes));
+    let settings = fields.node("settings").map(|node| queue_settings(node, mistakes).0);
     let exec = fields.text("exec", mistakes);
     if let (Some(command), Some(at)) = (&exec, fields.node("exec"))
         && command.trim().is_empty()
@@ -137,66 +132,6 @@ fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
             exec,
             processors: usize::try_from(processors).unwrap_or(1),
         });
-    }
-}
-
-/// The settings of a queue; nested ones are named with a dot.
-fn settings_of(node: &Node, mistakes: &mut Mistakes) -> SettingsPatch {
-    let mut patch = SettingsPatch::default();
-    let Value::Map(entries) = &node.value else {
-        if !matches!(node.value, Value::Null) {
-            mistakes.add(node, "settings are names with values, like {timeout: 30s}".to_owned());
-        }
-        return patch;
-    };
-    let before = mistakes.count();
-    for (key, value) in entries {
-        match &value.value {
-            Value::Map(nested) => {
-                for (inner, value) in nested {
-                    let name = format!("{}.{}", key.name, inner.name);
-                    setting(&mut patch, &name, inner, value, mistakes);
-                }
-            }
-            _ => setting(&mut patch, &key.name, key, value, mistakes),
-        }
-    }
-    // Contradictions only make sense between values that could be read.
-    if mistakes.count() == before
-        && let Err(why) = settings::check(&patch)
-    {
-        mistakes.add(node, why);
-    }
-    patch
-}
-
-fn setting(
-    patch: &mut SettingsPatch,
-    name: &str,
-    key: &tree::Key,
-    value: &Node,
-    mistakes: &mut Mistakes,
-) {
-    if !settings::NAMES.contains(&name) {
-        let parts: Vec<&str> = settings::NAMES
-            .iter()
-            .filter_map(|known| known.strip_prefix(name)?.strip_prefix('.'))
-            .collect();
-        let why = if parts.is_empty() {
-            settings::unknown(name)
-        } else {
-            format!("{name} has parts: write it like {name}: {{{}: …}}", parts.join(": …, "))
-        };
-        mistakes.add_at(key.line, key.column, why);
-        return;
-    }
-    match value.scalar() {
-        Some(text) => {
-            if let Err(why) = settings::set(patch, name, &text) {
-                mistakes.add(value, why);
-            }
-        }
-        None => mistakes.add(value, format!("{name} wants a single value")),
     }
 }
 

@@ -9,11 +9,10 @@ use gristmill::core::{
     Limits, Missed, NewTask, Overlap, QueueName, Rule, ScheduleDeclaration, ScheduleName,
 };
 
+use gristmill_contract::yaml::{Fields, Mistakes, Node};
+
 use super::Config;
-use super::fields::Fields;
-use super::mistake::Mistakes;
-use super::tree::Node;
-use crate::duration;
+use gristmill_contract::duration;
 
 const FIELDS: &[&str] = &["name", "queue", "cron", "every", "zone", "payload", "missed", "overlap"];
 

@@ -4,11 +4,10 @@ use gristmill::Payload;
 use gristmill::core::name::did_you_mean;
 use gristmill::core::{Limits, NewTask, Start};
 
-use super::fields::Fields;
-use super::mistake::Mistakes;
-use super::tree::Node;
+use gristmill_contract::yaml::{Fields, Mistakes, Node};
+
 use super::{Config, Seed};
-use crate::duration;
+use gristmill_contract::duration;
 
 const FIELDS: &[&str] =
     &["queue", "payload", "id", "key", "group", "source", "priority", "delay", "at"];

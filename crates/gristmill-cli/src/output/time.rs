@@ -3,7 +3,7 @@
 use gristmill::Timestamp;
 use gristmill::core::{Clock, SystemClock};
 
-use crate::duration;
+use gristmill_contract::duration;
 
 /// Now, by this machine's clock. Only for showing: the store's clock decides.
 pub(crate) fn now() -> Timestamp {

@@ -113,7 +113,7 @@ const ROWS: &[Row] = &[
     (&["up", "--config", "folder"], "", 2, &["is a folder"]),
     (&["up", "--config", "bracket.yaml"], "", 2, &["bracket.yaml:1:9", "unclosed bracket"]),
     (&["up", "--config", "tab.yaml"], "", 2, &["tab.yaml:2:", "tabs"]),
-    (&["up", "--config", "twice.yaml"], "", 2, &["twice.yaml:3:", "duplicate"]),
+    (&["up", "--config", "twice.yaml"], "", 2, &["twice.yaml:3:", "said twice"]),
     (&["up", "--config", "list.yaml"], "", 2, &["list.yaml:1:1", "fields"]),
     (&["up", "--config", "empty.yaml"], "", 2, &["no queues"]),
     (&["up", "--config", "binary.yaml"], "", 2, &["not text in UTF-8"]),

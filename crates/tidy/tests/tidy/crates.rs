@@ -12,8 +12,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("gristmill-sqlite", &["gristmill-core"]),
     ("gristmill-conformance", &["gristmill-core"]),
     ("gristmill-pgserver", &[]),
+    ("gristmill-contract", &["gristmill-core"]),
     ("gristmill", &["gristmill-core", "gristmill-sqlite"]),
-    ("gristmill-cli", &["gristmill"]),
+    ("gristmill-cli", &["gristmill", "gristmill-contract"]),
     ("gristmill-tidy", &[]),
 ];
 

@@ -9,33 +9,48 @@ use super::mistake::Mistakes;
 
 /// A value and its place.
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) line: u64,
-    pub(crate) column: u64,
-    pub(crate) value: Value,
+pub struct Node {
+    /// Its line, from 1.
+    pub line: u64,
+    /// Its column in characters, from 1.
+    pub column: u64,
+    /// What stands there.
+    pub value: Value,
 }
 
 /// A field's name and its place.
 #[derive(Debug)]
-pub(crate) struct Key {
-    pub(crate) name: String,
-    pub(crate) line: u64,
-    pub(crate) column: u64,
+pub struct Key {
+    /// The name.
+    pub name: String,
+    /// Its line, from 1.
+    pub line: u64,
+    /// Its column in characters, from 1.
+    pub column: u64,
 }
 
 /// What YAML can say.
 #[derive(Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// Nothing.
     Null,
+    /// True or false.
     Bool(bool),
+    /// A number.
     Number(serde_json::Number),
+    /// A text.
     Text(String),
+    /// A list.
     List(Vec<Node>),
+    /// Fields by name.
     Map(Vec<(Key, Node)>),
 }
 
 /// Reads one document.
-pub(crate) fn parse(text: &str) -> Result<Node, Mistakes> {
+///
+/// # Errors
+/// Where and why it is no YAML.
+pub fn parse(text: &str) -> Result<Node, Mistakes> {
     serde_saphyr::from_str::<Node>(text).map_err(|error| {
         let mut mistakes = Mistakes::default();
         let (line, column) =
@@ -43,6 +58,9 @@ pub(crate) fn parse(text: &str) -> Result<Node, Mistakes> {
         let plain = error.without_snippet().render_with_formatter(&UserMessageFormatter);
         // The place is said by us, in front.
         let plain = plain.split(" at line ").next().unwrap_or(&plain).to_owned();
+        let twice = plain.strip_prefix("duplicate mapping key: ");
+        let twice = twice.and_then(|rest| rest.strip_suffix(" not allowed here"));
+        let plain = twice.map(|key| format!("'{key}' is said twice: keep one")).unwrap_or(plain);
         mistakes.add_at(line, column, plain);
         mistakes
     })
@@ -50,7 +68,8 @@ pub(crate) fn parse(text: &str) -> Result<Node, Mistakes> {
 
 impl Node {
     /// A single value as text, as it could be written in the file.
-    pub(crate) fn scalar(&self) -> Option<String> {
+    #[must_use]
+    pub fn scalar(&self) -> Option<String> {
         match &self.value {
             Value::Null => Some("none".to_owned()),
             Value::Bool(value) => Some(value.to_string()),
@@ -61,7 +80,8 @@ impl Node {
     }
 
     /// The value as JSON, for a payload.
-    pub(crate) fn json(&self) -> serde_json::Value {
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
         match &self.value {
             Value::Null => serde_json::Value::Null,
             Value::Bool(value) => (*value).into(),

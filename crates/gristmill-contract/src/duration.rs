@@ -10,7 +10,7 @@ const UNITS: [(&str, u64); 5] =
 ///
 /// # Errors
 /// One sentence that says what is wrong and how to write it.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+pub fn parse(text: &str) -> Result<Duration, String> {
     let wrong = |why: &str| {
         let shown: String = text.chars().take(40).collect();
         format!("'{shown}' is not a duration: {why}; write it like 500ms, 5s, 2m or 1h30m")
@@ -47,7 +47,8 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// A duration in at most two units, for tables: `1h30m`, `5s`, `250ms`.
-pub(crate) fn show(duration: Duration) -> String {
+#[must_use]
+pub fn show(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if millis < 1_000 {
         return format!("{millis}ms");

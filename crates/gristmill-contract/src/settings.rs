@@ -1,18 +1,17 @@
-//! A queue's settings by name and text: one table for the configuration file
-//! and for `queue add`, so that both know the same names and say the same
-//! about a wrong value.
+//! A queue's settings by name and text: one table for contracts, the
+//! configuration file and `queue add`, so that all know the same names and say
+//! the same about a wrong value.
 
 use std::str::FromStr;
 use std::time::Duration;
 
-use gristmill::core::name::did_you_mean;
-use gristmill::core::{Backoff, Binding};
-use gristmill::{Settings, SettingsPatch};
+use gristmill_core::name::did_you_mean;
+use gristmill_core::{Backoff, Binding, Settings, SettingsPatch};
 
 use crate::duration;
 
 /// Every name that can be set; those with a dot stand nested in YAML.
-pub(crate) const NAMES: &[&str] = &[
+pub const NAMES: &[&str] = &[
     "lease",
     "timeout",
     "max_attempts",
@@ -44,7 +43,7 @@ pub(crate) const NAMES: &[&str] = &[
 /// # Errors
 /// When there is no such setting or it cannot have this value, in one
 /// sentence.
-pub(crate) fn set(patch: &mut SettingsPatch, name: &str, text: &str) -> Result<(), String> {
+pub fn set(patch: &mut SettingsPatch, name: &str, text: &str) -> Result<(), String> {
     let backoff = patch.backoff.unwrap_or_default();
     let bind = patch.bind.clone().flatten();
     let bind = bind.unwrap_or(Binding { table: String::new(), column: String::new() });
@@ -87,7 +86,7 @@ pub(crate) fn set(patch: &mut SettingsPatch, name: &str, text: &str) -> Result<(
 ///
 /// # Errors
 /// The first word that says nothing, in one sentence.
-pub(crate) fn from_words(words: &[String]) -> Result<SettingsPatch, String> {
+pub fn from_words(words: &[String]) -> Result<SettingsPatch, String> {
     let mut patch = SettingsPatch::default();
     for word in words {
         let (name, value) = word
@@ -102,14 +101,15 @@ pub(crate) fn from_words(words: &[String]) -> Result<SettingsPatch, String> {
 ///
 /// # Errors
 /// The first contradiction, in one sentence.
-pub(crate) fn check(patch: &SettingsPatch) -> Result<(), String> {
+pub fn check(patch: &SettingsPatch) -> Result<(), String> {
     let mut settings = Settings::default();
     patch.apply_to(&mut settings);
     settings.check().map_err(|error| error.to_string())
 }
 
 /// The sentence about a name that is no setting.
-pub(crate) fn unknown(name: &str) -> String {
+#[must_use]
+pub fn unknown(name: &str) -> String {
     match did_you_mean(name, NAMES.iter().copied()) {
         Some(near) => format!("there is no setting '{name}'; did you mean '{near}'?"),
         None => format!("there is no setting '{name}': 'gristmill queue add --help' lists them"),
@@ -142,7 +142,8 @@ fn optional<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<
 
 /// The settings that are not the default, by name, as they can be written
 /// again.
-pub(crate) fn differing(settings: &Settings) -> Vec<(&'static str, String)> {
+#[must_use]
+pub fn differing(settings: &Settings) -> Vec<(&'static str, String)> {
     let d = Settings::default();
     let span = |s: Duration| duration::show(s);
     let maybe = |s: Option<Duration>| s.map_or_else(|| "none".to_owned(), span);

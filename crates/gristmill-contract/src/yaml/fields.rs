@@ -1,15 +1,15 @@
-//! The fields of one mapping in the configuration: wanted ones are read, all
-//! others are mistakes.
+//! The fields of one mapping: wanted ones are read, all others are mistakes.
 
 use std::ops::RangeInclusive;
 
-use gristmill::core::name::did_you_mean;
+use gristmill_core::name::did_you_mean;
 
 use super::mistake::Mistakes;
 use super::tree::{Key, Node, Value};
 
 /// A mapping being read.
-pub(crate) struct Fields<'a> {
+#[derive(Debug)]
+pub struct Fields<'a> {
     at: &'a Node,
     what: &'static str,
     entries: &'a [(Key, Node)],
@@ -17,7 +17,7 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The node's fields, if it has any; `what` names it in sentences.
-    pub(crate) fn of(node: &'a Node, what: &'static str, mistakes: &mut Mistakes) -> Option<Self> {
+    pub fn of(node: &'a Node, what: &'static str, mistakes: &mut Mistakes) -> Option<Self> {
         match &node.value {
             Value::Map(entries) => Some(Fields { at: node, what, entries }),
             // An empty file, or a dash with nothing behind it.
@@ -30,12 +30,13 @@ impl<'a> Fields<'a> {
     }
 
     /// A field's value.
-    pub(crate) fn node(&self, name: &str) -> Option<&'a Node> {
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&'a Node> {
         self.entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
     }
 
     /// A field that is text.
-    pub(crate) fn text(&mut self, name: &str, mistakes: &mut Mistakes) -> Option<String> {
+    pub fn text(&mut self, name: &str, mistakes: &mut Mistakes) -> Option<String> {
         let node = self.node(name)?;
         match (&node.value, node.scalar()) {
             (Value::Null, _) | (_, None) => {
@@ -47,7 +48,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that is text and must be there, with its place.
-    pub(crate) fn required_text(
+    pub fn required_text(
         &mut self,
         name: &str,
         mistakes: &mut Mistakes,
@@ -60,7 +61,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that is a whole number within a range.
-    pub(crate) fn number(
+    pub fn number(
         &mut self,
         name: &str,
         range: RangeInclusive<u64>,
@@ -77,7 +78,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that is a list; nothing when it is not there.
-    pub(crate) fn list(&mut self, name: &str, mistakes: &mut Mistakes) -> &'a [Node] {
+    pub fn list(&mut self, name: &str, mistakes: &mut Mistakes) -> &'a [Node] {
         match self.node(name) {
             None => &[],
             Some(Node { value: Value::List(items), .. }) => items,
@@ -89,15 +90,39 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Whether a field that is not known was most likely meant to be this one.
+    #[must_use]
+    pub fn has_near(&self, name: &str, known: &[&str]) -> bool {
+        let strange = self.entries.iter().map(|(key, _)| key.name.as_str());
+        let mut strange = strange.filter(|key| !known.contains(key));
+        strange.any(|key| near(key, known) == Some(name))
+    }
+
     /// Says which fields nobody asked for.
-    pub(crate) fn done(self, known: &[&str], mistakes: &mut Mistakes) {
+    pub fn done(self, known: &[&str], mistakes: &mut Mistakes) {
         for (key, _) in self.entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
-            let hint = match did_you_mean(&key.name, known.iter().copied()) {
-                Some(near) => format!("; did you mean '{near}'?"),
-                None => format!(": it has {}", known.join(", ")),
-            };
-            let what = format!("{} has no field '{}'{hint}", self.what, key.name);
-            mistakes.add_at(key.line, key.column, what);
+            mistakes.add_at(key.line, key.column, unknown_field(self.what, &key.name, known));
         }
     }
+}
+
+/// The sentence about a field that a mapping does not have.
+pub(crate) fn unknown_field(what: &str, name: &str, known: &[&str]) -> String {
+    let hint = match near(name, known) {
+        Some(near) => format!("; did you mean '{near}'?"),
+        None => format!(": it has {}", known.join(", ")),
+    };
+    format!("{what} has no field '{name}'{hint}")
+}
+
+/// The field that was most likely meant: a few letters differ, or only their
+/// order does.
+fn near<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let sorted = |text: &str| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let shuffled = || known.iter().copied().find(|known| sorted(known) == sorted(name));
+    did_you_mean(name, known.iter().copied()).or_else(shuffled)
 }

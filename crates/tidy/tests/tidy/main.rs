@@ -10,6 +10,7 @@ mod lexer;
 mod manifest;
 mod orphans;
 mod repo;
+mod seeds;
 mod sql;
 mod text;
 
@@ -84,4 +85,9 @@ fn every_doc_is_linked() -> io::Result<()> {
 #[test]
 fn every_guarantee_is_shown_by_a_behaviour() -> io::Result<()> {
     hold(docs::guarantees)
+}
+
+#[test]
+fn the_five_systems_are_accounted_for() -> io::Result<()> {
+    hold(seeds::rows)
 }

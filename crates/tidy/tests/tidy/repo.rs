@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// Text files of these kinds are read; scripts without an ending are too.
-const ENDINGS: &[&str] = &["rs", "md", "sql", "toml", "sh", "yaml", "yml"];
+pub(crate) const ENDINGS: &[&str] = &["rs", "md", "sql", "toml", "sh", "py", "json", "yaml", "yml"];
 
 /// One text file; the path is relative to the root and uses `/`.
 pub(crate) struct File {
@@ -69,6 +69,13 @@ impl Repo {
 
     pub(crate) fn get(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|file| file.path == path)
+    }
+
+    /// Whether there is such a file, or a folder of files when it ends in `/`.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.files
+            .iter()
+            .any(|file| file.path == path || path.ends_with('/') && file.path.starts_with(path))
     }
 
     pub(crate) fn with_ending(&self, ending: &str) -> impl Iterator<Item = &File> {

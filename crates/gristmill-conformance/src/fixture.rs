@@ -45,6 +45,11 @@ impl Fixture {
         self.store.capabilities()
     }
 
+    /// Whether the store says that it takes in tasks of another store.
+    pub(crate) fn imports(&self) -> bool {
+        self.harness.imports()
+    }
+
     /// A handle of its own, to be moved into another task.
     pub(crate) fn handle(&self) -> Handle {
         self.handle.clone()

@@ -24,6 +24,12 @@ pub trait Harness: Send + Sync {
         None
     }
 
+    /// Whether the store takes in tasks of another store. Say so once its
+    /// `import` does; until then it must answer that it cannot.
+    fn imports(&self) -> bool {
+        false
+    }
+
     /// Opens the data of the last `open` again after its handle was left
     /// without being closed, as a killed process leaves it. `None` where the
     /// store does not claim `survives_kill`.

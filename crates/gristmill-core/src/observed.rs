@@ -11,11 +11,11 @@ use tracing::{Instrument, debug_span};
 
 use crate::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, ExtendAnswer, Extension, Fire, FireAnswer, KeyStanding, Leadership, Limits,
-    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
-    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
-    SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, WakeMark, WorkerId, WorkerReport,
-    WorkerView,
+    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId,
+    WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 /// What just happened in the store, for whoever watches. Watchers that are too
@@ -124,7 +124,7 @@ macro_rules! verbs {
     };
 }
 verbs! {
-    put, claim, settle, extend, reclaim, sweep, wait, find, get, list, operate, declare_queue,
+    put, claim, settle, extend, reclaim, sweep, wait, find, get, list, operate, import, declare_queue,
     override_queue, reset_queue, pause_queue, register_contract, queues, stats, minutes,
     declare_schedule, schedules, remove_schedule, pause_schedule, fire, campaign, resign,
     report_worker, forget_worker, workers, publish_assignment, assignment, close,
@@ -260,6 +260,18 @@ impl Store for Observed {
         let moved = report.moved();
         self.tell(|| StoreEvent::Operated { operation, moved });
         Ok(report)
+    }
+
+    async fn import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
+        let queue = import.queue.clone();
+        let answers = observe!(self.import(import), queue = queue)?;
+        let count =
+            |wanted: fn(&ImportAnswer) -> bool| answers.iter().filter(|a| wanted(a)).count();
+        let enqueued = count(|a| matches!(a, ImportAnswer::Imported { .. }));
+        let refused = count(|a| matches!(a, ImportAnswer::Refused(_)));
+        let duplicates = answers.len() - enqueued - refused;
+        self.tell(|| StoreEvent::Put { queue, enqueued, duplicates, refused });
+        Ok(answers)
     }
 
     async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {

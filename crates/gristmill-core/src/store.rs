@@ -13,10 +13,11 @@ use async_trait::async_trait;
 
 use crate::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Leadership, Limits, ListRequest, Minute,
-    Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue, QueueName,
-    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
-    Settlement, State, SweepReport, Task, TaskId, WakeMark, WorkerId, WorkerReport, WorkerView,
+    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, Leadership, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
+    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
+    SettleAnswer, Settlement, State, StoreError, SweepReport, Task, TaskId, WakeMark, WorkerId,
+    WorkerReport, WorkerView,
 };
 
 /// Which of a key's two places a task holds.
@@ -100,6 +101,17 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// One bounded step of an operator's action on tasks.
     async fn operate(&self, operation: Operation) -> Result<OperationReport>;
+
+    /// Takes in tasks that stood in another store; one answer each, in order,
+    /// true together. Afterwards each stands as it stood there, under a new
+    /// number: state, key's place, times, attempts, claims and history. It
+    /// counts as put, asks for no room in its queue, and merges with nothing.
+    /// What was imported under the same mark lately is not imported again.
+    /// An unknown queue is an error.
+    async fn import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
+        let _ = import;
+        Err(StoreError::NotSupported("import tasks of another store".to_owned()))
+    }
 
     // ---- queues ----------------------------------------------------------
 

@@ -20,6 +20,7 @@ mod db;
 mod declare;
 mod delta;
 mod errors;
+mod import;
 mod inside;
 mod known;
 mod lease;

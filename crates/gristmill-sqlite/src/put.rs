@@ -142,7 +142,12 @@ impl Write<'_, '_> {
     }
 
     /// The answer to a put whose id was used before.
-    fn remembered(&self, queue: &Queue, id: &str, digest: &[u8; 16]) -> Result<Option<PutAnswer>> {
+    pub(crate) fn remembered(
+        &self,
+        queue: &Queue,
+        id: &str,
+        digest: &[u8; 16],
+    ) -> Result<Option<PutAnswer>> {
         let known = self.db.one(
             Sql::PutIdKnown,
             params![queue.number, id, self.now.as_micros()],

@@ -41,6 +41,7 @@ statements! {
     FailedAdd = include_str!("sql/failed_add.sql"),
     FailedRemove = include_str!("sql/failed_remove.sql"),
     IdNext = include_str!("sql/id_next.sql"),
+    ImportTask = include_str!("sql/import_task.sql"),
     KeyIds = include_str!("sql/key_ids.sql"),
     LeaseAll = include_str!("sql/lease_all.sql"),
     LeaseByToken = include_str!("sql/lease_by_token.sql"),

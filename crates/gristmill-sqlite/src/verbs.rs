@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, ExtendAnswer, Extension, Fire, FireAnswer, KeyStanding, Leadership, Limits,
-    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
-    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
-    SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId,
-    WorkerReport, WorkerView,
+    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
+    WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::SqliteStore;
@@ -75,6 +75,10 @@ impl Store for SqliteStore {
 
     async fn operate(&self, operation: Operation) -> Result<OperationReport> {
         self.write(Weight::Full, move |write| write.operate(&operation)).await
+    }
+
+    async fn import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
+        self.write(Weight::Full, move |write| write.import(&import)).await
     }
 
     async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {

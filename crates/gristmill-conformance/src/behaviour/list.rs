@@ -226,6 +226,16 @@ macro_rules! for_each_behaviour {
                 verb_claim_never_gives_a_live_slot_twice_when_claims_race,
                 verb_claim_gives_nothing_of_a_paused_queue,
             }
+            verb_import::{
+                verb_import_is_there_or_says_that_it_is_not,
+                verb_import_keeps_what_tasks_went_through,
+                verb_import_keeps_order_and_runs_on_from_the_same_attempt,
+                verb_import_recognises_a_repeat_even_when_the_task_is_gone,
+                verb_import_gives_both_places_of_a_key_in_any_order,
+                verb_import_merges_with_nothing,
+                verb_import_asks_for_no_room_and_refuses_what_cannot_stand,
+                verb_import_that_races_imports_once,
+            }
             verb_list::{
                 verb_get_shows_one_task_or_none,
                 verb_list_pages_through_in_both_directions,

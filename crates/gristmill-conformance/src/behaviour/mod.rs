@@ -26,6 +26,7 @@ mod rule_10_time;
 mod rule_11_kept;
 mod rule_12_same;
 mod verb_claim;
+mod verb_import;
 mod verb_list;
 mod verb_operate;
 mod verb_queue;

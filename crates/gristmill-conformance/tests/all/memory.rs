@@ -15,6 +15,10 @@ struct Memory;
 
 #[async_trait]
 impl Harness for Memory {
+    fn imports(&self) -> bool {
+        true
+    }
+
     async fn open(&self, clock: Arc<ManualClock>, limits: Limits) -> Arc<dyn Store> {
         Arc::new(MemoryStore::new(MemoryOptions { clock, limits, ..MemoryOptions::default() }))
     }

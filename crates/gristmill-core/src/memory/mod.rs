@@ -6,6 +6,7 @@
 
 mod claim;
 mod declare;
+mod import;
 mod lane;
 mod operate;
 mod put;
@@ -23,11 +24,12 @@ use async_trait::async_trait;
 
 use crate::{
     Assignment, Capabilities, Claim, ClaimRequest, Clock, ContractAnswer, ContractChange,
-    Declaration, Declared, ExtendAnswer, Extension, Fire, FireAnswer, KeyStanding, Leadership,
-    Limits, ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport,
-    PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName,
-    SettingsPatch, SettleAnswer, Settlement, Store, StoreError, SweepReport, SystemClock, Task,
-    TaskId, Timestamp, WakeMark, WakeSignal, WorkerId, WorkerReport, WorkerView,
+    Declaration, Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
+    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
+    SweepReport, SystemClock, Task, TaskId, Timestamp, WakeMark, WakeSignal, WorkerId,
+    WorkerReport, WorkerView,
 };
 use state::State;
 
@@ -157,6 +159,10 @@ impl Store for MemoryStore {
 
     async fn operate(&self, operation: Operation) -> Result<OperationReport> {
         self.write(|state, now| state.operate(&operation, now))
+    }
+
+    async fn import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
+        self.write(|state, now| state.import(import, now))
     }
 
     async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {

@@ -55,6 +55,10 @@ impl Drop for Files {
 
 #[async_trait]
 impl Harness for Files {
+    fn imports(&self) -> bool {
+        true
+    }
+
     async fn open(&self, clock: Arc<ManualClock>, limits: Limits) -> Arc<dyn Store> {
         let folder = tempfile::tempdir().expect("a folder");
         let before = self.last.lock().unwrap().replace((folder, clock.clone()));

@@ -81,6 +81,10 @@ impl FlawedHarness {
 
 #[async_trait]
 impl Harness for FlawedHarness {
+    fn imports(&self) -> bool {
+        true
+    }
+
     async fn open(&self, clock: Arc<ManualClock>, limits: Limits) -> Arc<dyn Store> {
         let clock = Arc::new(SkewedClock::new(clock));
         let options = MemoryOptions { clock: clock.clone(), limits, ..MemoryOptions::default() };

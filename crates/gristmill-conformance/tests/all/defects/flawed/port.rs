@@ -6,11 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, ExtendAnswer, Extension, Fire, FireAnswer, KeyStanding, Leadership, Limits,
-    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
-    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
-    SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, WakeMark, WorkerId, WorkerReport,
-    WorkerView,
+    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId,
+    WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use super::{Defect, Flawed};
@@ -73,6 +73,11 @@ impl Store for Flawed {
     async fn operate(&self, operation: Operation) -> Result<OperationReport> {
         self.write_the_unwritten().await?;
         self.flawed_operate(operation).await
+    }
+
+    async fn import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
+        self.write_the_unwritten().await?;
+        self.inner().import(import).await
     }
 
     async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {

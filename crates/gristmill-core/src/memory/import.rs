@@ -1,0 +1,97 @@
+//! Importing tasks of another store.
+
+use super::state::{Row, State};
+use crate::import::{Import, ImportAnswer, ImportTask, MARK_KEPT};
+use crate::policy::duplicate::Places;
+use crate::{Refusal, Result, State as TaskState, StoreError, TaskId, Timestamp};
+
+impl State {
+    pub(super) fn import(&mut self, import: Import, now: Timestamp) -> Result<Vec<ImportAnswer>> {
+        if import.tasks.len() > self.limits.put_tasks {
+            return Err(StoreError::Invalid(format!(
+                "{} tasks in one import and {} are allowed",
+                import.tasks.len(),
+                self.limits.put_tasks
+            )));
+        }
+        let number = self.number(&import.queue)?;
+        import.tasks.into_iter().map(|task| self.import_one(number, &task, now)).collect()
+    }
+
+    fn import_one(
+        &mut self,
+        number: u32,
+        imported: &ImportTask,
+        now: Timestamp,
+    ) -> Result<ImportAnswer> {
+        let mut task = match imported.admitted(&self.limits) {
+            Ok(task) => task,
+            Err(refusal) => return Ok(ImportAnswer::Refused(refusal)),
+        };
+        let digest = task.payload.digest();
+        let queue = self.queue_mut(number)?;
+        if let Some((id, known, until)) = queue.ids.get(&imported.mark).copied()
+            && until > now
+        {
+            return Ok(if known == digest {
+                ImportAnswer::Already { id }
+            } else {
+                ImportAnswer::Refused(Refusal::IdReused { first: id })
+            });
+        }
+        let places = task.key.as_deref().map_or(Places::default(), |key| queue.places(key));
+        if let Some(id) = imported.kept_out_by(places) {
+            return Ok(ImportAnswer::Duplicate { id });
+        }
+        let name = queue.queue.name.clone();
+        let held = (self.rows.len() + self.done.len()) as u64;
+        let bytes = task.payload.bytes.len();
+        if held >= self.max_tasks || self.bytes + bytes > self.max_bytes {
+            let full = Refusal::StoreFull { tasks: held, bytes: self.bytes };
+            return Ok(ImportAnswer::Refused(full));
+        }
+        let id = TaskId(self.next_id);
+        self.next_id += 1;
+        self.bytes += bytes;
+        let in_flight = imported.takes_flight();
+        let failed = task.state == TaskState::Failed;
+        task.id = id;
+        task.queue = name;
+        task.blocked = !failed && !in_flight && places.in_flight.is_some();
+        let queue = self.queue_mut(number)?;
+        queue.ids.insert(imported.mark.clone(), (id, digest, now.after(MARK_KEPT)));
+        queue.counters.put += 1;
+        queue.minute(now, |minute| minute.put += 1);
+        if failed {
+            queue.counts.failed += 1;
+        } else if let Some(key) = &task.key {
+            let places = queue.places.entry(key.clone()).or_default();
+            if in_flight {
+                places.in_flight = Some(id);
+            } else {
+                places.waiting = Some(id);
+            }
+        }
+        let row = Row {
+            task,
+            number,
+            in_flight,
+            started_releases: 0,
+            lease: None,
+            settled: None,
+            delayed: false,
+        };
+        self.rows.insert(id.0, Box::new(row));
+        if !failed {
+            self.enter(id.0, now);
+        }
+        if let Some(behind) = places.waiting.filter(|_| in_flight) {
+            self.leave(behind.0);
+            if let Some(row) = self.rows.get_mut(&behind.0) {
+                row.task.blocked = true;
+            }
+            self.enter(behind.0, now);
+        }
+        Ok(ImportAnswer::Imported { id })
+    }
+}

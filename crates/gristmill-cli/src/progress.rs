@@ -8,6 +8,11 @@ pub(crate) fn bytes(total: u64) -> ProgressBar {
     styled(bar, "{wide_bar} {bytes}/{total_bytes} {msg} ({eta} left)")
 }
 
+/// A bar over tasks whose number is told as it becomes known.
+pub(crate) fn tasks() -> ProgressBar {
+    styled(ProgressBar::new(0), "{wide_bar} {human_pos}/{human_len} tasks ({eta} left)")
+}
+
 /// A count without a known end.
 pub(crate) fn steps(what: &str) -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_message(what.to_owned());

@@ -29,6 +29,7 @@
 //! store itself, with every verb, is [`Mill::store`].
 
 mod bulk;
+pub mod copy;
 mod declare;
 mod error;
 mod inspect;

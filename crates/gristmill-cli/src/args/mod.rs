@@ -4,6 +4,7 @@
 //! names, times) is decided in [`crate::command`].
 
 mod bench;
+mod copy;
 mod operate;
 mod put;
 mod queue;
@@ -12,6 +13,7 @@ mod schedules;
 mod work;
 
 pub(crate) use bench::BenchArgs;
+pub(crate) use copy::CopyArgs;
 pub(crate) use operate::{OperateArgs, PauseArgs};
 pub(crate) use put::PutArgs;
 pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs};
@@ -100,6 +102,9 @@ pub(crate) enum Command {
     /// Copy the store to a file while it is in use
     #[command(after_help = BACKUP)]
     Backup(BackupArgs),
+    /// Copy what stands in one store to another: queues, tasks, schedules
+    #[command(after_help = copy::EXAMPLES)]
+    Copy(CopyArgs),
     /// Check the store for damage
     #[command(after_help = CHECK)]
     Check,

@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod completions;
 mod config;
+mod copy;
 mod failed;
 mod list;
 mod ndjson;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Check(check::Check),
     Completions(completions::Completions),
     ConfigCheck(config::ConfigCheck),
+    Copy(copy::Copy),
     List(list::List),
     Operate(operate::Operate),
     Pause(pause::Pause),
@@ -114,6 +116,7 @@ impl Command {
             Typed::Backup(args) => Command::Backup(backup::Backup { file: args.file }),
             Typed::Bench(args) => Command::Bench(bench::Bench::meant(args)),
             Typed::Check => Command::Check(check::Check),
+            Typed::Copy(args) => Command::Copy(copy::Copy::meant(args)?),
             Typed::Config(args::ConfigCommand::Check(args)) => {
                 Command::ConfigCheck(config::ConfigCheck { file: args.config })
             }
@@ -138,6 +141,7 @@ impl Command {
             Command::Bench(bench) => bench.run(session).await,
             Command::Check(check) => check.run(session).await,
             Command::Completions(completions) => completions.run(session),
+            Command::Copy(copy) => copy.run(session).await,
             Command::ConfigCheck(check) => check.run(session),
             Command::List(list) => list.run(session).await,
             Command::Operate(operate) => operate.run(session).await,

@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod bulk;
+mod copy;
 mod exec;
 mod place;
 mod readme;

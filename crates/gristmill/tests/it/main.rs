@@ -9,6 +9,7 @@
 )]
 
 mod bulk;
+mod copy;
 mod memory_peak;
 mod put;
 mod recovery;

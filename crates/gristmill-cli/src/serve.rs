@@ -54,6 +54,7 @@ pub(crate) async fn serve(
     leaving: &Leaving,
     tell: Tell,
 ) -> Result<Served, Failure> {
+    let serves_none = workers.is_empty();
     let forces: Vec<Force> = workers.iter().map(Worker::force).collect();
     let (stop, stopping) = watch::channel(0u8);
     let listening = tokio::spawn(listen(signals, stop, forces));
@@ -84,6 +85,10 @@ pub(crate) async fn serve(
                     Some(Failure::new(Exit::Wrong, "wrong", format!("a worker ended: {error}")));
             }
         }
+    }
+    if serves_none {
+        // Schedules put for workers elsewhere.
+        first(stopping.clone()).await;
     }
     // Without workers there is nobody left to fire for.
     drop(end_schedules);

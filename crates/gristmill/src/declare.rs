@@ -68,6 +68,35 @@ impl Declare {
         self.with(|settings| settings.capacity = Some(Some(tasks)))
     }
 
+    /// The manager's target: what is ready should be done within this time.
+    /// Where the rotation alone would miss it, the queue gets processors of its
+    /// own.
+    pub fn drain_within(self, target: Duration) -> Self {
+        self.with(|settings| settings.drain_within = Some(Some(target)))
+    }
+
+    /// How many processors it has of its own: at least, at most, and its share
+    /// when they are short.
+    pub fn processors(self, min: u32, max: Option<u32>, weight: u32) -> Self {
+        self.with(|settings| {
+            settings.processors_min = Some(min);
+            settings.processors_max = Some(max);
+            settings.processors_weight = Some(weight);
+        })
+    }
+
+    /// Tells handlers how many others of their group run
+    /// ([`Context::concurrent`](crate::worker::Context::concurrent)).
+    pub fn count(self) -> Self {
+        self.with(|settings| settings.count = Some(true))
+    }
+
+    /// Most of a group that may run at once, each with a number below it
+    /// ([`Context::slot`](crate::worker::Context::slot)).
+    pub fn slots(self, slots: u32) -> Self {
+        self.with(|settings| settings.slots = Some(Some(slots)))
+    }
+
     /// The application's table whose rows the keys refer to: deleting a row
     /// deletes its tasks.
     pub fn bind(self, table: &str, column: &str) -> Self {

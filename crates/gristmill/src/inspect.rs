@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    KeyStanding, ListRequest, Minute, Order, Page, Queue, QueueName, QueueStats, State, StoreError,
-    Task, TaskFilter, TaskId, WorkerView,
+    Assignment, KeyStanding, ListRequest, Minute, Order, Page, Queue, QueueName, QueueStats, State,
+    StoreError, Task, TaskFilter, TaskId, WorkerView,
 };
 
 use crate::{Error, Mill};
@@ -100,6 +100,14 @@ impl<'a> Inspect<'a> {
     /// When there is no such queue or the store cannot answer.
     pub async fn minutes(&self, queue: &str, back: Duration) -> Result<Vec<Minute>, Error> {
         Ok(self.mill.store().minutes(&QueueName::new(queue)?, back).await?)
+    }
+
+    /// The manager's last word on who serves which queue.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn assignment(&self) -> Result<Option<Assignment>, Error> {
+        Ok(self.mill.store().assignment().await?)
     }
 
     /// Workers heard of lately.

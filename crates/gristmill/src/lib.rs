@@ -33,6 +33,7 @@ pub mod copy;
 mod declare;
 mod error;
 mod inspect;
+pub mod manager;
 mod mill;
 mod put;
 pub mod recovery;

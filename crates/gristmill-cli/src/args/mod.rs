@@ -73,6 +73,9 @@ pub(crate) enum Command {
     Work(WorkArgs),
     /// Show the numbers of every queue
     Stats(StatsArgs),
+    /// Show who works on what, and what the manager said
+    #[command(after_help = WORKERS)]
+    Workers,
     /// List tasks
     List(ListArgs),
     /// Show one task with all its attempts
@@ -128,6 +131,15 @@ The copy is a store like any other: open it with --store.";
 const CHECK: &str = "\
 Example:
   gristmill check && echo sound";
+
+const WORKERS: &str = "\
+Examples:
+  gristmill workers
+  gristmill workers --json
+
+With --json: [{\"worker\",\"host\",\"pid\",\"version\",\"queues\",\"processors\":[{\"queue\",\"holding\",
+\"cycle_ms\"}],\"holding\",\"follows_term\",\"assigned\":[{\"queue\",\"processors\"}],\"manager_term\",
+\"stopping\",\"since\",\"silent_ms\"}]. A processor without a queue rotates.";
 
 const COMPLETIONS: &str = "\
 Examples:

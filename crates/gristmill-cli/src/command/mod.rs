@@ -20,6 +20,7 @@ mod show;
 mod stats;
 mod up;
 mod work;
+mod workers;
 
 use gristmill::Mill;
 
@@ -71,6 +72,7 @@ pub(crate) enum Command {
     Stats(stats::Stats),
     Up(up::Up),
     Work(work::Work),
+    Workers(workers::Workers),
 }
 
 impl Command {
@@ -98,6 +100,7 @@ impl Command {
                 None => Command::Put(put::Put::meant(args)?),
             },
             Typed::Work(args) => Command::Work(work::Work::meant(args)?),
+            Typed::Workers => Command::Workers(workers::Workers),
             Typed::Stats(args) => Command::Stats(stats::Stats::meant(args)?),
             Typed::List(args) => Command::List(list::List::meant(args)?),
             Typed::Failed(args) => Command::List(failed::meant(args)?),
@@ -156,6 +159,7 @@ impl Command {
             Command::Stats(stats) => stats.run(session).await,
             Command::Up(up) => up.run(session).await,
             Command::Work(work) => work.run(session).await,
+            Command::Workers(workers) => workers.run(session).await,
         }
     }
 }

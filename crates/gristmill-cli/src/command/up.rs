@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gristmill::Mill;
 use gristmill::core::{Declaration, Origin, PutAnswer, PutRequest, ScheduleDeclaration};
+use gristmill::manager::Manager;
 use gristmill::schedule::Scheduler;
 use gristmill::worker::Worker;
 use tracing::Level;
@@ -35,11 +36,11 @@ impl Up {
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let config = config::read(&self.config)?;
         // Before anything is opened: a mistake must not leave a store behind.
-        if config.queues.iter().all(|queue| queue.exec.is_none()) {
+        if config.schedules.is_empty() && config.queues.iter().all(|queue| queue.exec.is_none()) {
             return Err(Failure::new(
                 Exit::Usage,
                 "config",
-                "no queue has a handler: give one an 'exec:' command",
+                "no queue has a handler and there are no schedules: give a queue an 'exec:' command",
             ));
         }
         log::show(Level::WARN);
@@ -53,11 +54,7 @@ impl Up {
         let signals = Signals::new()?;
         introduce(session.output, &self.config.display().to_string(), url, &config, &seeded)?;
         let leaving = Leaving::default();
-        let workers: Vec<Worker> = config
-            .queues
-            .iter()
-            .filter_map(|queue| worker(&mill, queue, session.output, &leaving))
-            .collect();
+        let workers = workers(&mill, &config, session.output, &leaving);
         let served =
             serve(signals, &mill, workers, Some(Scheduler::new(&mill)), &leaving, Tell::All)
                 .await?;
@@ -147,15 +144,44 @@ async fn seed(mill: &Mill, config: &Config) -> Result<Seeded, Failure> {
     Ok(seeded)
 }
 
-fn worker(mill: &Mill, queue: &QueueConfig, output: Output, leaving: &Leaving) -> Option<Worker> {
-    let handler = Arc::new(Exec {
-        command: queue.exec.clone()?,
-        mill: mill.clone(),
-        output_to_stderr: output.json,
-        leaving: leaving.clone(),
-    });
-    // A worker each, so that a queue's processors are its own.
-    Some(Worker::new(mill).queue(queue.name.as_str(), handler).processors(queue.processors))
+/// A worker for each queue with a handler, so that its processors are its own;
+/// with a manager one for all of them, whose processors it moves.
+fn workers(mill: &Mill, config: &Config, output: Output, leaving: &Leaving) -> Vec<Worker> {
+    let handler = |command: &String| {
+        Arc::new(Exec {
+            command: command.clone(),
+            mill: mill.clone(),
+            output_to_stderr: output.json,
+            leaving: leaving.clone(),
+        })
+    };
+    let handled = config.queues.iter().filter_map(|queue| Some((queue, queue.exec.as_ref()?)));
+    let Some(shared) = shared_processors(config) else {
+        return handled
+            .map(|(queue, command)| {
+                let worker = Worker::new(mill).processors(queue.processors);
+                worker.queue(queue.name.as_str(), handler(command))
+            })
+            .collect();
+    };
+    if handled.clone().next().is_none() {
+        return Vec::new();
+    }
+    let mut manager = Manager::new(mill);
+    if let Some(every) = config.manager().and_then(|manager| manager.every) {
+        manager = manager.every(every);
+    }
+    let worker = Worker::new(mill).processors(shared).manager(manager);
+    vec![handled.fold(worker, |worker, (queue, command)| {
+        worker.queue(queue.name.as_str(), handler(command))
+    })]
+}
+
+/// With a manager: how many processors all queues share.
+fn shared_processors(config: &Config) -> Option<usize> {
+    let handled = config.queues.iter().filter(|queue| queue.exec.is_some());
+    let all = handled.map(|queue| queue.processors).sum();
+    config.manager().map(|manager| manager.processors.unwrap_or(all))
 }
 
 /// Says where things are and what to try next.
@@ -175,16 +201,22 @@ fn introduce(
             "seeded": seeded.put, "seeded_before": seeded.stood,
         }));
     }
+    let shared = shared_processors(config);
     let queues: Vec<String> = config
         .queues
         .iter()
         .map(|queue| match queue.exec {
+            Some(_) if shared.is_some() => queue.name.to_string(),
             Some(_) => {
                 format!("{} ({})", queue.name, count(queue.processors as u64, "processor"))
             }
             None => format!("{} (no handler here)", queue.name),
         })
         .collect();
+    let mut queues = queues.join(", ");
+    if let Some(shared) = shared {
+        queues += &format!("; a manager moves {}", count(shared as u64, "processor"));
+    }
     let schedules: Vec<String> = config
         .schedules
         .iter()
@@ -213,7 +245,6 @@ In a second shell, try:
 Stop with Ctrl-C.
 ",
         version = env!("CARGO_PKG_VERSION"),
-        queues = queues.join(", "),
         put = count(seeded.put, "task"),
         stood = seeded.stood,
     ))

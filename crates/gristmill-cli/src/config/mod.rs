@@ -5,6 +5,7 @@
 //! reading it ([`read`]) collects mistakes instead of stopping at the first.
 //! HTTP and the dashboard will be further fields of the top level.
 
+mod manager;
 mod schedule;
 mod seed;
 
@@ -16,6 +17,7 @@ use gristmill::{SettingsPatch, StoreUrl};
 use gristmill_contract::yaml::{self, Fields, Mistakes, Node, queue_settings};
 
 use crate::failure::Failure;
+pub(crate) use manager::ManagerConfig;
 
 /// What `up` is to run.
 #[derive(Debug, Default)]
@@ -25,6 +27,24 @@ pub(crate) struct Config {
     pub(crate) queues: Vec<QueueConfig>,
     pub(crate) schedules: Vec<ScheduleDeclaration>,
     pub(crate) seed: Vec<Seed>,
+    /// What was said about the manager, if anything was.
+    pub(crate) manager: Option<ManagerConfig>,
+}
+
+impl Config {
+    /// The manager to run. Without a word about it there is one if a queue has
+    /// a target that only a manager can keep.
+    pub(crate) fn manager(&self) -> Option<ManagerConfig> {
+        let wanted = |queue: &QueueConfig| matches!(queue.settings.drain_within, Some(Some(_)));
+        match &self.manager {
+            Some(said) => said.on.then(|| said.clone()),
+            None => self.queues.iter().any(wanted).then_some(ManagerConfig {
+                on: true,
+                processors: None,
+                every: None,
+            }),
+        }
+    }
 }
 
 /// A queue, and who handles its tasks.
@@ -94,11 +114,13 @@ fn parse(text: &str) -> Result<Config, Mistakes> {
         for node in top.list("schedules", &mut mistakes) {
             schedule::read(node, &mut config, &mut mistakes);
         }
+        config.manager =
+            top.node("manager").and_then(|node| manager::read(node, PROCESSORS_MAX, &mut mistakes));
         let seed = top.list("seed", &mut mistakes);
         for node in seed {
             seed::read(node, &mut config, &mut mistakes);
         }
-        top.done(&["store", "queues", "schedules", "seed"], &mut mistakes);
+        top.done(&["store", "queues", "schedules", "manager", "seed"], &mut mistakes);
         if queues.is_empty() && mistakes.is_empty() {
             mistakes.add(&tree, "there are no queues: add one under 'queues:'".to_owned());
         }
@@ -138,6 +160,7 @@ fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_whole_file_is_read() {
@@ -149,6 +172,7 @@ queues:
     exec: cat
     processors: 2
   - name: waiting
+manager: {processors: 6, every: 1s}
 seed:
   - {queue: emails, id: one, payload: {to: ada, n: 1.5, deep: [1, null, true]}, delay: 5s}
 ";
@@ -159,6 +183,8 @@ seed:
         assert_eq!(emails.settings.backoff.map(|b| b.jitter), Some(false));
         assert_eq!(emails.settings.keep_done, Some(None));
         assert_eq!((emails.exec.as_deref(), emails.processors), (Some("cat"), 2));
+        let manager = config.manager().expect("a manager");
+        assert_eq!((manager.processors, manager.every), (Some(6), Some(Duration::from_secs(1))));
         let seed = config.seed.first().expect("a seed");
         assert_eq!(&seed.task.payload.bytes[..], br#"{"deep":[1,null,true],"n":1.5,"to":"ada"}"#);
         assert_eq!(seed.task.id.as_deref(), Some("one"));
@@ -197,6 +223,29 @@ when: now
             assert!(shown.contains(part), "missing: {part}\n{shown}");
         }
         assert!(shown.contains("  5 |     settings: {timeuot: 30s"), "{shown}");
+    }
+
+    #[test]
+    fn a_manager_is_there_when_it_is_asked_for_or_needed() {
+        let plain = "queues: [{name: a}]\n";
+        let target = "queues: [{name: a, settings: {drain_within: 1m}}]\n";
+        for (text, on) in [
+            (plain.to_owned(), false),
+            (target.to_owned(), true),
+            (format!("{plain}manager: true\n"), true),
+            (format!("{target}manager: false\n"), false),
+        ] {
+            assert_eq!(parse(&text).expect(&text).manager().is_some(), on, "{text}");
+        }
+        for (said, part) in [
+            ("yes please", "manager is true, false, or fields"),
+            ("{every: 10s}", "every: from 100ms to 5s is possible"),
+            ("{procesors: 1}", "the manager has no field 'procesors'; did you mean 'processors'"),
+        ] {
+            let text = format!("{plain}manager: {said}\n");
+            let shown = parse(&text).expect_err(said).shown("a.yaml", &text);
+            assert!(shown.contains(part), "{shown}");
+        }
     }
 
     #[test]

@@ -17,3 +17,4 @@ mod round_trip;
 mod schedules;
 mod stop;
 mod up;
+mod workers;

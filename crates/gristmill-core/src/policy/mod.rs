@@ -3,6 +3,7 @@
 //! None of these reads a clock, draws a random number or touches a store, so
 //! every store comes to the same decision and property tests can try them all.
 
+pub mod assignment;
 pub mod backoff;
 pub mod duplicate;
 pub mod moves;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use gristmill_core::StoreError;
 use tokio::task::{Id, JoinSet};
 
+use super::follower;
 use super::heartbeat::Heartbeat;
 use super::processor::Processor;
 use super::report::WorkReport;
@@ -15,12 +16,20 @@ use super::reporter::Reporter;
 use super::site::Site;
 use super::stop::Stop;
 use crate::Error;
+use crate::manager::Manager;
 
 /// How often it is asked whether the store still answers.
 const ASK: Duration = Duration::from_millis(200);
 
+/// How long the end waits for the manager to give its role up.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// Works until it is stopped or drained.
-pub(super) async fn run(site: Arc<Site>, heartbeat: Heartbeat) -> Result<WorkReport, Error> {
+pub(super) async fn run(
+    site: Arc<Site>,
+    heartbeat: Heartbeat,
+    manager: Option<Manager>,
+) -> Result<WorkReport, Error> {
     let worker = &site.worker;
     tracing::info!(%worker, processors = site.wish.borrow().processors, "worker starts");
     let settling = {
@@ -28,6 +37,12 @@ pub(super) async fn run(site: Arc<Site>, heartbeat: Heartbeat) -> Result<WorkRep
         tokio::spawn(async move { site.settler.run(&*site.mill.store(), &site.stop).await })
     };
     let reporter = Reporter::start(site.clone());
+    // A draining worker goes round until nothing is left, whatever was said.
+    let following = (!site.drain).then(|| tokio::spawn(follower::run(site.clone())));
+    let managing = manager.map(|manager| {
+        let site = site.clone();
+        tokio::spawn(manager.run(async move { site.stop.asked().await }))
+    });
     let patience = {
         let site = site.clone();
         tokio::spawn(async move { site.stop.patience().await })
@@ -38,6 +53,14 @@ pub(super) async fn run(site: Arc<Site>, heartbeat: Heartbeat) -> Result<WorkRep
         tracing::error!(%error, "the settler ended badly; leases will run out");
     }
     patience.abort();
+    if let Some(following) = following {
+        following.abort();
+    }
+    if let Some(managing) = managing {
+        // Drained: nobody has asked for the stop.
+        site.stop.ask();
+        let _ = tokio::time::timeout(FAREWELL, managing).await;
+    }
     reporter.end().await;
     heartbeat.end().await;
     let report = site.settler.report();

@@ -52,7 +52,7 @@ impl WorkerHandle {
     }
 
     /// Moves a processor (counted from 0) to one queue after its batch; `None`
-    /// lets it rotate again.
+    /// lets it rotate, or follow the manager, again.
     ///
     /// # Errors
     /// When the worker has no handler for the queue.
@@ -96,12 +96,16 @@ impl WorkerHandle {
     #[must_use]
     pub fn stats(&self) -> WorkerStats {
         let queues = self.site.served.iter().map(|s| (s.name.clone(), s.stats())).collect();
+        let serving: Vec<_> =
+            self.site.processors().into_iter().map(|processor| processor.queue).collect();
         WorkerStats {
             id: self.site.worker.clone(),
-            processors: self.site.processors().len(),
+            processors: serving.len(),
+            serving,
             idle: self.site.idle.load(Ordering::Relaxed),
             queues,
             report: self.site.settler.report(),
+            follows_term: self.site.wish.borrow().follows,
             store_away: self.site.heartbeat.away(),
         }
     }

@@ -20,6 +20,7 @@ mod attempt;
 mod batch;
 mod context;
 mod crew;
+mod follower;
 mod hand;
 mod handle;
 mod heartbeat;
@@ -39,7 +40,6 @@ mod site;
 mod stop;
 mod typed;
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +49,7 @@ use gristmill_core::{ClaimedTask, QueueName, WorkerId};
 
 pub use batch::{BatchContext, Typed};
 pub use context::Context;
+pub use follower::WORD_HOLDS;
 pub use gristmill_core::{HandlerStats, Outcome, When};
 pub use handle::WorkerHandle;
 pub use outcome::{IntoOutcome, fail, release_for, retry_in};
@@ -56,6 +57,7 @@ pub use report::{FailedTask, LateQueue, WorkReport, WorkerStats};
 pub use stop::Force;
 pub use typed::decode;
 
+use crate::manager::Manager;
 use crate::{Error, Mill};
 use batch::BatchHandler;
 use heartbeat::Heartbeat;
@@ -89,6 +91,8 @@ pub struct Worker {
     force: Force,
     on_failed: Option<OnFailed>,
     on_late: Option<OnLate>,
+    word_holds: Duration,
+    manager: Option<Manager>,
 }
 
 impl std::fmt::Debug for Worker {
@@ -113,6 +117,8 @@ impl Worker {
             force: Force::default(),
             on_failed: None,
             on_late: None,
+            word_holds: WORD_HOLDS,
+            manager: None,
         }
     }
 
@@ -171,6 +177,22 @@ impl Worker {
         self
     }
 
+    /// Runs this manager beside the worker. Of all managers of a store one
+    /// leads at a time, so every worker may have one. Workers follow the one
+    /// that leads whether or not they have one themselves; only draining ones
+    /// rotate on their own.
+    pub fn manager(mut self, manager: Manager) -> Self {
+        self.manager = Some(manager);
+        self
+    }
+
+    /// How long the manager's word holds that is not renewed; then the worker
+    /// rotates on its own. [`WORD_HOLDS`] unless said.
+    pub fn word_holds(mut self, holds: Duration) -> Self {
+        self.word_holds = holds.max(Duration::from_millis(30));
+        self
+    }
+
     /// How long handlers may go on after the stop was asked for.
     pub fn stop_within(mut self, limit: Duration) -> Self {
         self.stop_within = limit;
@@ -206,18 +228,17 @@ impl Worker {
     ///
     /// # Errors
     /// When a queue does not exist or the operating system denies a thread.
-    pub async fn start(self) -> Result<WorkerHandle, Error> {
+    pub async fn start(mut self) -> Result<WorkerHandle, Error> {
         let served = self.served().await?;
         let heartbeat = Heartbeat::start(self.mill.store())?;
         let site = Arc::new(self.site(served, heartbeat.handle())?);
-        let task = tokio::spawn(crew::run(site.clone(), heartbeat));
+        let task = tokio::spawn(crew::run(site.clone(), heartbeat, self.manager.take()));
         Ok(WorkerHandle::new(site, task, self.force))
     }
 
     fn site(&self, served: Vec<Arc<Served>>, heartbeat: heartbeat::Handle) -> Result<Site, Error> {
-        let wish =
-            Wish { processors: self.processors, batch: self.batch, moved: HashMap::default() };
-        let limits = (self.lease, self.source.clone(), self.drain);
+        let wish = Wish { processors: self.processors, batch: self.batch, ..Wish::default() };
+        let limits = (self.lease, self.source.clone(), self.drain, self.word_holds);
         let stop = Stop::new(self.stop_within, self.force.clone());
         let told = (self.on_failed.clone(), self.on_late.clone());
         let (mill, worker) = (self.mill.clone(), WorkerId::random()?);

@@ -45,12 +45,17 @@ pub struct WorkerStats {
     pub id: WorkerId,
     /// Processors that run.
     pub processors: usize,
+    /// The queue each of them serves alone; none where it rotates.
+    pub serving: Vec<Option<QueueName>>,
     /// Of them, without anything to do.
     pub idle: usize,
     /// What each queue's handler did since the start.
     pub queues: Vec<(QueueName, HandlerStats)>,
     /// What was done so far.
     pub report: WorkReport,
+    /// The term of the manager that is followed; none while the worker rotates
+    /// on its own.
+    pub follows_term: Option<u64>,
     /// How long the store has not answered, if it should have.
     pub store_away: Option<Duration>,
 }

@@ -68,7 +68,7 @@ fn report(site: &Site) -> WorkerReport {
         queues,
         processors: site.processors(),
         handled: handled.filter(|(_, stats)| stats.processed > 0).collect(),
-        follows_term: None,
+        follows_term: site.wish.borrow().follows,
         stopping: site.stop.is_asked(),
     }
 }

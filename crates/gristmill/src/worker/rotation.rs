@@ -13,7 +13,8 @@ use super::site::Site;
 pub(super) enum Post {
     /// It goes round all queues.
     Rotation,
-    /// It serves one: it was moved there, or the queue wants a minimum.
+    /// It serves one: it was moved there by hand or by the manager, or the
+    /// queue wants a minimum.
     Queue(Arc<Served>),
 }
 
@@ -21,13 +22,18 @@ impl Post {
     /// The post of a processor by its number. The last one always rotates, so
     /// that no queue is forgotten for another one's minimum.
     pub(super) fn of(site: &Site, number: usize) -> Self {
-        let (moved, count) = {
+        let (moved, count, follows) = {
             let wish = site.wish.borrow();
-            (wish.moved.get(&number).cloned(), wish.processors)
+            let moved = wish.moved.get(&number).or_else(|| wish.assigned.get(&number));
+            (moved.cloned(), wish.processors, wish.follows.is_some())
         };
         if let Some(name) = moved {
-            let served = site.served.iter().find(|served| served.name == name);
+            let served = site.served.iter().find(|served| served.name == name && served.is_on());
             return served.cloned().map_or(Post::Rotation, Post::Queue);
+        }
+        if follows {
+            // The manager keeps the minima, over all workers.
+            return Post::Rotation;
         }
         let mut taken = 0usize;
         for served in site.served.iter().filter(|served| served.is_on()) {

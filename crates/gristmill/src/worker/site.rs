@@ -25,12 +25,16 @@ const QUEUES_FOR: Duration = Duration::from_secs(1);
 pub(crate) type OnLate = Arc<dyn Fn(LateQueue<'_>) + Send + Sync>;
 
 /// What can be changed while the worker runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Wish {
     pub(super) processors: usize,
     pub(super) batch: Option<usize>,
     /// The queue that a processor was moved to, by the processor's number.
     pub(super) moved: HashMap<usize, QueueName>,
+    /// The queue that the manager wants a processor to serve.
+    pub(super) assigned: HashMap<usize, QueueName>,
+    /// The term of the manager that is followed.
+    pub(super) follows: Option<u64>,
 }
 
 /// One worker.
@@ -42,6 +46,8 @@ pub(super) struct Site {
     pub(super) lease: Option<Duration>,
     pub(super) source: Option<String>,
     pub(super) drain: bool,
+    /// How long a manager's word holds that is not renewed.
+    pub(super) word_holds: Duration,
     pub(super) stop: Stop,
     pub(super) heartbeat: heartbeat::Handle,
     pub(super) settler: Arc<Settler>,
@@ -97,12 +103,12 @@ impl Site {
         worker: WorkerId,
         served: Vec<Arc<Served>>,
         wish: Wish,
-        limits: (Option<Duration>, Option<String>, bool),
+        limits: (Option<Duration>, Option<String>, bool, Duration),
         stop: Stop,
         heartbeat: heartbeat::Handle,
         told: (Option<super::settler::OnFailed>, Option<OnLate>),
     ) -> Self {
-        let (lease, source, drain) = limits;
+        let (lease, source, drain, word_holds) = limits;
         let (on_failed, on_late) = told;
         Site {
             mill,
@@ -112,6 +118,7 @@ impl Site {
             lease,
             source,
             drain,
+            word_holds,
             stop,
             settler: Arc::new(Settler::new(heartbeat.clone(), on_failed)),
             heartbeat,

@@ -10,6 +10,7 @@
 
 mod bulk;
 mod copy;
+mod manager;
 mod memory_peak;
 mod put;
 mod recovery;

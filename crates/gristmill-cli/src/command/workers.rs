@@ -1,0 +1,141 @@
+//! `workers`: who works, on what, and whose word they follow.
+
+use comfy_table::Cell;
+use gristmill::core::{Assignment, WorkerView};
+use serde_json::{Value, json};
+
+use super::Session;
+use crate::failure::Failure;
+use crate::output::{count, table, time};
+use crate::store::Missing;
+use gristmill_contract::duration;
+
+/// Show the workers heard of lately.
+#[derive(Debug)]
+pub(crate) struct Workers;
+
+impl Workers {
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let mill = session.open(Missing::Fail).await?;
+        let (workers, word) = (mill.inspect().workers().await?, mill.inspect().assignment().await?);
+        mill.close().await?;
+        if session.output.json {
+            let all: Vec<Value> = workers.iter().map(|view| as_json(view, word.as_ref())).collect();
+            return session.output.value(&all);
+        }
+        if workers.is_empty() {
+            return session.output.line("no workers lately: 'gristmill up' or 'gristmill work'");
+        }
+        session.output.line(text(&workers))?;
+        match word {
+            Some(word) => session.output.line(format_args!("\n{}", word_text(&word))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many processors serve each queue alone, and how many rotate.
+fn serving(view: &WorkerView) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for processor in &view.report.processors {
+        let post = processor.queue.as_ref().map_or("rotating", |queue| queue.as_str());
+        match counts.iter_mut().find(|(known, _)| *known == post) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((post, 1)),
+        }
+    }
+    let parts: Vec<String> = counts.iter().map(|(post, n)| format!("{n} {post}")).collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
+}
+
+fn held(view: &WorkerView) -> u64 {
+    view.report.processors.iter().map(|processor| u64::from(processor.holding)).sum()
+}
+
+fn text(workers: &[WorkerView]) -> String {
+    let mut table = table::new(&[
+        "worker",
+        "host",
+        ">pid",
+        "queues",
+        ">processors",
+        "serving",
+        ">held",
+        ">term",
+        "heard",
+        "",
+    ]);
+    for view in workers {
+        let report = &view.report;
+        let queues: Vec<&str> = report.queues.iter().map(|queue| queue.as_str()).collect();
+        table.add_row(vec![
+            Cell::new(&report.id),
+            Cell::new(&report.host),
+            Cell::new(report.pid),
+            Cell::new(queues.join(", ")),
+            Cell::new(report.processors.len()),
+            Cell::new(serving(view)),
+            Cell::new(held(view)),
+            Cell::new(report.follows_term.map_or_else(|| "-".to_owned(), |term| term.to_string())),
+            Cell::new(format!("{} ago", duration::show(view.silent_for))),
+            table::warning(if report.stopping { "stopping" } else { "" }),
+        ]);
+    }
+    table::text(&table)
+}
+
+/// The manager's last word in one sentence.
+fn word_text(word: &Assignment) -> String {
+    let mut queues: Vec<(&str, u32)> = Vec::new();
+    for share in &word.shares {
+        match queues.iter_mut().find(|(known, _)| *known == share.queue.as_str()) {
+            Some((_, processors)) => *processors += share.processors,
+            None => queues.push((share.queue.as_str(), share.processors)),
+        }
+    }
+    let told: Vec<String> = queues
+        .iter()
+        .map(|(queue, n)| format!("{} for {queue}", count(u64::from(*n), "processor")))
+        .collect();
+    let told = if told.is_empty() { "all processors rotate".to_owned() } else { told.join(", ") };
+    let when = time::relative(word.published_at, time::now());
+    format!("the manager of term {} said {when}: {told}", word.term)
+}
+
+fn as_json(view: &WorkerView, word: Option<&Assignment>) -> Value {
+    let report = &view.report;
+    let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let queues: Vec<&str> = report.queues.iter().map(|queue| queue.as_str()).collect();
+    let processors: Vec<Value> = report
+        .processors
+        .iter()
+        .map(|processor| {
+            json!({
+                "queue": processor.queue.as_ref().map(|queue| queue.as_str()),
+                "holding": processor.holding,
+                "cycle_ms": millis(processor.cycle),
+            })
+        })
+        .collect();
+    let shares = word.map_or(&[][..], |word| &word.shares);
+    let assigned: Vec<Value> = shares
+        .iter()
+        .filter(|share| share.worker == report.id)
+        .map(|share| json!({ "queue": share.queue.as_str(), "processors": share.processors }))
+        .collect();
+    json!({
+        "worker": report.id.as_str(),
+        "host": report.host,
+        "pid": report.pid,
+        "version": report.version,
+        "queues": queues,
+        "processors": processors,
+        "holding": held(view),
+        "follows_term": report.follows_term,
+        "assigned": assigned,
+        "manager_term": word.map(|word| word.term),
+        "stopping": report.stopping,
+        "since": view.since.to_string(),
+        "silent_ms": millis(view.silent_for),
+    })
+}

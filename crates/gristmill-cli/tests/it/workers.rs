@@ -1,0 +1,69 @@
+//! `workers`, and the manager that `up` runs.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::place::{Place, Running, eventually};
+
+const CONFIG: &str = "
+queues:
+  - name: emails
+    settings: {processors: {min: 2}}
+    exec: 'cat; echo'
+    processors: 3
+  - {name: reports, exec: 'cat; echo'}
+manager: {every: 100ms}
+";
+
+#[test]
+fn a_manager_moves_the_processors_that_all_queues_share() {
+    let place = Place::new();
+    place.write("gristmill.yaml", CONFIG);
+    let mut up = place.start(&["up"]);
+    let said = Running::until(&mut up.stdout, "Stop with Ctrl-C").join("\n");
+    assert!(said.contains("emails, reports; a manager moves 4 processors"), "{said}");
+    let workers = || place.json(&["workers"]);
+    eventually("the worker follows", || {
+        let processors = &workers()[0]["processors"];
+        let of_emails =
+            processors.as_array().into_iter().flatten().filter(|p| p["queue"] == "emails");
+        workers()[0]["follows_term"] == 1 && of_emails.count() == 2
+    });
+    let worker = workers()[0].clone();
+    assert_eq!(worker["processors"].as_array().unwrap().len(), 4, "{worker}");
+    assert_eq!(worker["assigned"], json!([{ "queue": "emails", "processors": 2 }]));
+    assert_eq!((&worker["manager_term"], &worker["stopping"]), (&json!(1), &json!(false)));
+    assert_eq!(worker["queues"], json!(["emails", "reports"]));
+    let table = place.ok(&["workers"]);
+    for part in ["worker", "serving", "2 emails, 2 rotating", "the manager of term 1 said"] {
+        assert!(table.contains(part), "{table}");
+    }
+    assert!(table.contains("2 processors for emails"), "{table}");
+    place.ok(&["put", "reports", "hello"]);
+    Running::until(&mut up.stdout, "hello");
+    up.signal(Signal::TERM);
+    assert_eq!(up.end().0, 0);
+    assert_eq!(workers(), json!([]));
+    assert!(place.ok(&["workers"]).contains("no workers lately"));
+}
+
+#[test]
+fn up_runs_schedules_for_workers_elsewhere() {
+    let place = Place::new();
+    let config = "
+queues: [{name: beats}]
+schedules: [{name: tick, queue: beats, every: 1s, payload: {say: tick}}]
+";
+    place.write("gristmill.yaml", config);
+    let mut up = place.start(&["up"]);
+    Running::until(&mut up.stdout, "Stop with Ctrl-C");
+    eventually("two fires", || place.stats("beats")["ready"].as_u64() >= Some(2));
+    up.signal(Signal::TERM);
+    let (code, _, stderr) = up.end();
+    assert_eq!(code, 0, "{stderr}");
+
+    place.write("gristmill.yaml", "queues: [{name: beats}]\n");
+    let answer = place.run(&["up", "--json"]);
+    let error: Value = serde_json::from_str(&answer.stderr).unwrap();
+    assert_eq!((answer.code, &error["error"]["code"]), (2, &json!("config")), "{answer:?}");
+}

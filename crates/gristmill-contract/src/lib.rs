@@ -12,15 +12,25 @@
 //! run time ([`wire`]) needs no YAML; the feature `yaml` brings the reader and
 //! the generator.
 
+pub mod base64;
 pub mod duration;
+pub mod evolution;
+#[cfg(feature = "yaml")]
+pub mod generate;
 pub mod model;
 pub mod naming;
 #[cfg(feature = "yaml")]
 pub mod read;
+pub mod schema;
 pub mod settings;
+mod text;
+pub mod view;
+pub mod wire;
 #[cfg(feature = "yaml")]
 pub mod yaml;
 
+#[cfg(feature = "yaml")]
+pub use generate::{BuildError, build, build_all};
 pub use model::{Contract, Field, FieldType, QueueContract, Scalar};
 #[cfg(feature = "yaml")]
 pub use read::{ContractError, Source, read, read_files};

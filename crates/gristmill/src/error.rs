@@ -21,6 +21,20 @@ pub enum Error {
     /// A task could not be turned into a payload.
     #[error("the task cannot be written as JSON: {0}")]
     Encode(#[source] serde_json::Error),
+    /// A task's value has no form in its contract.
+    #[error("the task does not fit its contract: {0}")]
+    DoesNotFit(String),
+    /// A payload is not of the type it should be.
+    #[error("{0}")]
+    Decode(String),
+    /// A contract cannot take the place of the one that the store keeps.
+    #[error("queue '{queue}': {why}")]
+    Contract {
+        /// The queue.
+        queue: String,
+        /// Why, and what to do.
+        why: String,
+    },
     /// Both a delay and a start time were given.
     #[error("a task starts after a delay or at a time, not both")]
     TwoStarts,

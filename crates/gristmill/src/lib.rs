@@ -29,6 +29,7 @@
 //! store itself, with every verb, is [`Mill::store`].
 
 mod bulk;
+pub mod contract;
 pub mod copy;
 mod declare;
 mod error;
@@ -56,7 +57,7 @@ pub use inspect::Inspect;
 pub use mill::Mill;
 pub use put::{Put, RawTask};
 pub use store_url::{StoreUrl, StoreUrlError};
-pub use task_type::TaskType;
+pub use task_type::{TaskPayload, TaskType};
 
 /// The README's program compiles.
 #[cfg(doctest)]

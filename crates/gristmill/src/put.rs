@@ -24,13 +24,12 @@ pub struct RawTask {
 }
 
 impl RawTask {
-    /// A typed task as JSON.
+    /// A typed task.
     ///
     /// # Errors
-    /// When the value cannot be written as JSON.
+    /// When the value has no form as a payload.
     pub fn typed<T: TaskType>(task: &T) -> Result<Self, Error> {
-        let json = serde_json::to_vec(task).map_err(Error::Encode)?;
-        let mut raw = Self::raw(T::QUEUE, Payload::json(json));
+        let mut raw = Self::raw(T::QUEUE, task.to_payload()?);
         raw.task.key = task.key();
         Ok(raw)
     }

@@ -1,13 +1,49 @@
 //! What makes a Rust type a task.
 
+use gristmill_core::{Encoding, Payload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::Error;
+
+/// How a type's values become payloads and back.
+///
+/// Whatever serde can write and read has JSON as its form. Code generated from
+/// a contract has MessagePack, and reads both.
+pub trait TaskPayload: Sized {
+    /// The value as a payload.
+    ///
+    /// # Errors
+    /// When the value has no such form.
+    fn to_payload(&self) -> Result<Payload, Error>;
+
+    /// The value of a payload.
+    ///
+    /// # Errors
+    /// When the payload is of another type.
+    fn from_payload(payload: &Payload) -> Result<Self, Error>;
+}
+
+impl<T: Serialize + DeserializeOwned> TaskPayload for T {
+    fn to_payload(&self) -> Result<Payload, Error> {
+        serde_json::to_vec(self).map(Payload::json).map_err(Error::Encode)
+    }
+
+    fn from_payload(payload: &Payload) -> Result<Self, Error> {
+        if payload.encoding != Encoding::Json {
+            return Err(Error::Decode(format!("the payload is {}, not JSON", payload.encoding)));
+        }
+        serde_json::from_slice(&payload.bytes).map_err(|e| {
+            Error::Decode(format!("the payload is not a {}: {e}", std::any::type_name::<T>()))
+        })
+    }
+}
+
 /// A type whose values are tasks of one queue.
 ///
-/// The value itself is the payload, as JSON. Everything else about a put has a
-/// default and can be said at the put.
-pub trait TaskType: Serialize + DeserializeOwned + Send + Sync + 'static {
+/// The value itself is the payload (see [`TaskPayload`]). Everything else about
+/// a put has a default and can be said at the put.
+pub trait TaskType: TaskPayload + Send + Sync + 'static {
     /// The queue its tasks go to.
     const QUEUE: &'static str;
 

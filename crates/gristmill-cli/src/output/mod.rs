@@ -1,6 +1,5 @@
 //! What a command shows: tables and sentences for people, JSON for programs.
 
-pub(crate) mod base64;
 pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod time;

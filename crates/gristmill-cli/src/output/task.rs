@@ -6,7 +6,7 @@ use gristmill::{Payload, Task, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::base64;
+use gristmill_contract::base64;
 
 /// A task's fields under their stable names.
 #[derive(Serialize)]

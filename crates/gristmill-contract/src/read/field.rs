@@ -10,7 +10,7 @@ use crate::{Field, FieldType, Scalar};
 
 const PARTS: &[&str] = &["name", "type", "doc"];
 /// Longest name of a field.
-const NAME_MAX: usize = 64;
+const NAME_MAX: usize = 60;
 
 /// What other languages and databases call them.
 const FOREIGN: &[(&str, &str)] = &[

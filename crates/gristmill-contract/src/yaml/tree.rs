@@ -51,7 +51,9 @@ pub enum Value {
 /// # Errors
 /// Where and why it is no YAML.
 pub fn parse(text: &str) -> Result<Node, Mistakes> {
-    serde_saphyr::from_str::<Node>(text).map_err(|error| {
+    // YAML 1.2: `y`, `no` and `on` are words, such as a field's name.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options::<Node>(text, options).map_err(|error| {
         let mut mistakes = Mistakes::default();
         let (line, column) =
             error.location().map_or((1, 1), |place| (place.line(), place.column()));

@@ -1,6 +1,6 @@
 //! What was put and stands: typed tasks, and assertions on them.
 
-use gristmill_core::{Encoding, ListRequest, QueueName, State, StoreError, Task, TaskFilter};
+use gristmill_core::{ListRequest, QueueName, State, StoreError, Task, TaskFilter};
 
 use super::TestMill;
 use crate::{Error, TaskType};
@@ -52,11 +52,7 @@ impl TestMill {
 }
 
 fn read<T: TaskType>(task: &Task) -> Result<T, Error> {
-    if task.payload.encoding != Encoding::Json {
-        let encoding = task.payload.encoding;
-        return Err(StoreError::Invalid(format!("the payload is {encoding}, not JSON")).into());
-    }
-    serde_json::from_slice(&task.payload.bytes).map_err(|e| {
+    T::from_payload(&task.payload).map_err(|e| {
         StoreError::Invalid(format!("task {} is of another type: {e}", task.id)).into()
     })
 }

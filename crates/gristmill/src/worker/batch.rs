@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gristmill_core::{Outcome, QueueName, TaskId, When, WorkerId};
+use gristmill_core::{Outcome, QueueName, TaskId, Timestamp, When, WorkerId};
 
 use super::hand::Hand;
 use super::lease::Cancel;
 use super::settler::Settler;
 use super::typed::decode;
 use super::{Context, IntoOutcome, Worker};
-use crate::TaskType;
+use crate::{Mill, TaskType};
 
 /// A typed task of a batch, with everything about its attempt.
 #[derive(Debug)]
@@ -25,6 +25,38 @@ pub struct Typed<T> {
     pub task: T,
     /// Its attempt: id, key, attempt, follow-ups and the like.
     pub context: Context,
+}
+
+impl<T> Typed<T> {
+    /// The task's number.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        self.context.id
+    }
+
+    /// Which run this is, counted from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.context.attempt
+    }
+
+    /// How often the task came back before.
+    #[must_use]
+    pub fn returns(&self) -> u32 {
+        self.context.returns()
+    }
+
+    /// When the attempt before this one fell due.
+    #[must_use]
+    pub fn prev_run_at(&self) -> Option<Timestamp> {
+        self.context.prev_run_at
+    }
+
+    /// What the task is about.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.context.key()
+    }
 }
 
 impl<T> Deref for Typed<T> {
@@ -72,6 +104,12 @@ impl BatchContext {
             runner,
             settler,
         }
+    }
+
+    /// The mill, to put and to look.
+    #[must_use]
+    pub fn mill(&self) -> &Mill {
+        &self.hand.lease.mill
     }
 
     /// This one is done.

@@ -117,7 +117,7 @@ impl Context {
     /// happen or neither. Nothing is put when the attempt ends otherwise.
     ///
     /// # Errors
-    /// When the task cannot be written as JSON.
+    /// When the task has no form as a payload.
     pub fn follow_up<T: TaskType>(&self, task: &T) -> Result<(), Error> {
         self.follow_up_raw(RawTask::typed(task)?)
     }

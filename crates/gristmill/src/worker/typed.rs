@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gristmill_core::{ClaimedTask, Encoding, Outcome};
+use gristmill_core::{ClaimedTask, Outcome};
 
 use super::{Context, Handler, IntoOutcome, Worker};
 use crate::TaskType;
@@ -37,13 +37,9 @@ where
 /// Reads a claimed task's payload as its type.
 ///
 /// # Errors
-/// In words, when the payload is not JSON of that type.
+/// In words, when the payload is not of that type.
 pub fn decode<T: TaskType>(task: &ClaimedTask) -> Result<T, String> {
-    if task.payload.encoding != Encoding::Json {
-        return Err(format!("the payload is {}, not JSON", task.payload.encoding));
-    }
-    serde_json::from_slice(&task.payload.bytes)
-        .map_err(|e| format!("the payload is not a {}: {e}", std::any::type_name::<T>()))
+    T::from_payload(&task.payload).map_err(|error| error.to_string())
 }
 
 impl Worker {

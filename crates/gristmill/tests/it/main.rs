@@ -9,6 +9,7 @@
 )]
 
 mod bulk;
+mod contract;
 mod copy;
 mod manager;
 mod memory_peak;

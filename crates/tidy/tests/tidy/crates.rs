@@ -13,7 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("gristmill-conformance", &["gristmill-core"]),
     ("gristmill-pgserver", &[]),
     ("gristmill-contract", &["gristmill-core"]),
-    ("gristmill", &["gristmill-core", "gristmill-sqlite"]),
+    ("gristmill", &["gristmill-core", "gristmill-contract", "gristmill-sqlite"]),
     ("gristmill-cli", &["gristmill", "gristmill-contract"]),
     ("gristmill-tidy", &[]),
 ];

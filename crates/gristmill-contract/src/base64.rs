@@ -3,7 +3,8 @@
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The bytes as base64 with padding.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+#[must_use]
+pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let mut three = [0u8; 3];
@@ -19,6 +20,28 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
         }
     }
     text
+}
+
+/// The bytes of a text in base64, with or without padding; none when it is
+/// something else.
+#[must_use]
+pub fn decode(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim_end_matches('=').as_bytes();
+    if text.len() % 4 == 1 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
+    for chunk in text.chunks(4) {
+        let mut group = 0u32;
+        for letter in chunk {
+            let sextet = ALPHABET.iter().position(|known| known == letter)?;
+            group = group << 6 | u32::try_from(sextet).ok()?;
+        }
+        group <<= 6 * (4 - chunk.len());
+        let [_, a, b, c] = group.to_be_bytes();
+        bytes.extend([a, b, c].iter().take(chunk.len() * 6 / 8));
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -37,6 +60,15 @@ mod tests {
             ("foobar", "Zm9vYmFy"),
         ] {
             assert_eq!(encode(plain.as_bytes()), text);
+            assert_eq!(decode(text).as_deref(), Some(plain.as_bytes()));
+            assert_eq!(decode(text.trim_end_matches('=')).as_deref(), Some(plain.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_base64_is_refused() {
+        for text in ["Z", "Zg==Zg==", "Zm9v!", "Zm 9v", "äöü="] {
+            assert_eq!(decode(text), None, "{text}");
         }
     }
 }

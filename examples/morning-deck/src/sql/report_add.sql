@@ -1,0 +1,1 @@
+INSERT INTO report (briefing_id, day, created_at) VALUES (?1, ?2, ?3)

@@ -1,0 +1,1 @@
+UPDATE source SET fetched_at = ?2 WHERE id = ?1

@@ -1,0 +1,100 @@
+//! Full queues: the schedulers stop, rows stay as they are and are found again.
+
+use gristmill::TaskType;
+use gristmill::core::{PutAnswer, Refusal};
+use morning_deck::briefing::RunBriefing;
+use morning_deck::config::QueuePlace;
+use morning_deck::fetch::Kind;
+use morning_deck::item::EnrichItem;
+use morning_deck::source::FetchSource;
+
+use crate::desk::{BOTH, Desk, rss};
+
+const TIGHT: &str = "
+    application.jobs.feed-ingestion.queue-capacity=2
+    application.jobs.processing.queue-capacity=3
+    application.jobs.briefing-execution.queue-capacity=1
+";
+
+fn count(statuses: &[String], status: &str) -> usize {
+    statuses.iter().filter(|found| *found == status).count()
+}
+
+async fn with_sources(place: QueuePlace, sources: usize) -> Desk {
+    let desk = Desk::with(place, TIGHT).await;
+    let reader = desk.reader("ada@example.com", "UTC", 100).await;
+    for number in 0..sources {
+        desk.web.set(&format!("/{number}.xml"), 200, rss(&[]));
+        desk.source(reader, Kind::Rss, &format!("/{number}.xml"), 600).await;
+    }
+    desk
+}
+
+#[tokio::test]
+async fn a_full_queue_leaves_the_rest_as_it_is_for_the_next_cycle() {
+    for place in BOTH {
+        let mut desk = with_sources(place, 5).await;
+        for (round, (queued, idle)) in [(2, 3), (2, 3), (1, 4)].into_iter().enumerate() {
+            desk.tick().await;
+            let statuses = desk.statuses("source");
+            assert_eq!((count(&statuses, "QUEUED"), count(&statuses, "IDLE")), (queued, idle));
+            assert_eq!(desk.size(FetchSource::QUEUE).await, queued as u64);
+            // Nobody worked: this cycle is skipped, and nothing changes.
+            desk.tick().await;
+            assert_eq!(desk.statuses("source"), statuses, "round {round}");
+            desk.work().await;
+        }
+        let fetched: usize = (0..5).map(|n| desk.web.count(&format!("/{n}.xml"))).sum();
+        assert_eq!(fetched, 5, "each of them once");
+        assert_eq!(desk.failed(FetchSource::QUEUE).await, []);
+    }
+}
+
+#[tokio::test]
+async fn items_wait_as_new_and_briefings_as_active() {
+    for place in BOTH {
+        let mut desk = Desk::with(place, TIGHT).await;
+        let (reader, _) = desk.imported(100).await;
+        desk.news(&[1, 2, 3, 4, 5]).await;
+        desk.briefing(reader, "00:00", None).await;
+        desk.briefing(reader, "00:00", None).await;
+        desk.tick().await;
+        let items = desk.statuses("news_item");
+        assert_eq!((count(&items, "PENDING"), count(&items, "NEW")), (3, 2));
+        assert_eq!(desk.statuses("briefing"), ["QUEUED", "ACTIVE"]);
+        desk.work().await;
+        desk.tick().await;
+        let items = desk.statuses("news_item");
+        assert_eq!((count(&items, "DONE"), count(&items, "PENDING")), (3, 2));
+        assert_eq!(desk.statuses("briefing"), ["ACTIVE", "QUEUED"]);
+        assert_eq!(desk.size(EnrichItem::QUEUE).await, 2);
+        assert_eq!(desk.size(RunBriefing::QUEUE).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_put_on_a_full_queue_is_refused() {
+    for place in BOTH {
+        let desk = with_sources(place, 0).await;
+        let mill = &desk.app.mill;
+        for row in [1, 2] {
+            assert!(mill.can_accept(FetchSource::QUEUE).await.unwrap());
+            assert!(mill.put(FetchSource { row }).await.unwrap().is_enqueued());
+        }
+        assert!(!mill.can_accept(FetchSource::QUEUE).await.unwrap());
+        let answer = mill.put(FetchSource { row: 3 }).await.unwrap();
+        assert!(matches!(answer, PutAnswer::Refused(Refusal::QueueFull { .. })), "{answer:?}");
+        assert_eq!(desk.size(FetchSource::QUEUE).await, 2);
+    }
+}
+
+#[tokio::test]
+async fn the_three_queues_do_not_fill_one_another() {
+    for place in BOTH {
+        let mut desk = with_sources(place, 3).await;
+        desk.tick().await;
+        assert!(!desk.app.mill.can_accept(FetchSource::QUEUE).await.unwrap());
+        assert!(desk.app.mill.can_accept(EnrichItem::QUEUE).await.unwrap());
+        assert!(desk.app.mill.can_accept(RunBriefing::QUEUE).await.unwrap());
+    }
+}

@@ -87,3 +87,31 @@ fn look_at(path: &Path, missing: Missing) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+/// A URL as it may be shown.
+pub(crate) fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((login, place)) = rest.split_once('@') else { return url.to_owned() };
+    match login.split_once(':') {
+        Some((user, _)) => format!("{scheme}://{user}@{place}"),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for (url, shown) in [
+            ("sqlite://a:b@c.db", "sqlite://a@c.db"),
+            ("postgres://ada:secret@host:5432/shop", "postgres://ada@host:5432/shop"),
+            ("postgres://ada@host/shop", "postgres://ada@host/shop"),
+            ("sqlite:///tmp/a.db", "sqlite:///tmp/a.db"),
+            ("memory:", "memory:"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+}

@@ -11,11 +11,11 @@ use tracing::{Instrument, debug_span};
 
 use crate::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId,
-    WakeMark, WorkerId, WorkerReport, WorkerView,
+    Declared, Diagnosis, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
+    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
+    Task, TaskId, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 /// What just happened in the store, for whoever watches. Watchers that are too
@@ -127,7 +127,8 @@ verbs! {
     put, claim, settle, extend, reclaim, sweep, wait, find, get, list, operate, import, declare_queue,
     override_queue, reset_queue, pause_queue, register_contract, queues, stats, minutes,
     declare_schedule, schedules, remove_schedule, pause_schedule, fire, campaign, resign,
-    report_worker, forget_worker, workers, publish_assignment, assignment, close,
+    report_worker, forget_worker, workers, publish_assignment, assignment, diagnose,
+    close,
 }
 
 /// A store with its observers.
@@ -377,6 +378,10 @@ impl Store for Observed {
 
     async fn assignment(&self) -> Result<Option<Assignment>> {
         observe!(self.assignment())
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Diagnosis>> {
+        observe!(self.diagnose())
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -13,11 +13,11 @@ use async_trait::async_trait;
 
 use crate::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, Leadership, Limits,
-    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
-    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
-    SettleAnswer, Settlement, State, StoreError, SweepReport, Task, TaskId, WakeMark, WorkerId,
-    WorkerReport, WorkerView,
+    Declared, Diagnosis, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, State, StoreError, SweepReport, Task,
+    TaskId, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 /// Which of a key's two places a task holds.
@@ -194,6 +194,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn assignment(&self) -> Result<Option<Assignment>>;
 
     // ---- the store itself ------------------------------------------------
+
+    /// Looks the store over and says what is not as it should be; nothing is
+    /// the good answer. It may take a while, and changes nothing.
+    async fn diagnose(&self) -> Result<Vec<Diagnosis>> {
+        Ok(Vec::new())
+    }
 
     /// What this store can do beyond the common rules.
     fn capabilities(&self) -> Capabilities;

@@ -19,6 +19,7 @@ mod codec;
 mod db;
 mod declare;
 mod delta;
+mod diagnose;
 mod errors;
 mod import;
 mod inside;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
-    WakeMark, WorkerId, WorkerReport, WorkerView,
+    Declared, Diagnosis, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
+    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
+    Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::SqliteStore;
@@ -187,6 +187,10 @@ impl Store for SqliteStore {
 
     async fn assignment(&self) -> Result<Option<Assignment>> {
         self.read(|db, _| roles::assignment(db)).await
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Diagnosis>> {
+        self.look_over().await
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -32,6 +32,7 @@ mod bulk;
 pub mod contract;
 pub mod copy;
 mod declare;
+mod doctor;
 mod error;
 mod inspect;
 pub mod manager;

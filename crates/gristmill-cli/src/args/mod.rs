@@ -108,6 +108,9 @@ pub(crate) enum Command {
     /// Copy what stands in one store to another: queues, tasks, schedules
     #[command(after_help = copy::EXAMPLES)]
     Copy(CopyArgs),
+    /// Say what is not as it should be, and what to do about it
+    #[command(after_help = DOCTOR)]
+    Doctor,
     /// Check the store for damage
     #[command(after_help = CHECK)]
     Check,
@@ -127,6 +130,13 @@ Examples:
   gristmill --store sqlite:///srv/app.db backup /backups/app.db
 
 The copy is a store like any other: open it with --store.";
+
+const DOCTOR: &str = "\
+Examples:
+  gristmill doctor
+  gristmill doctor --json || notify-somebody
+
+Nothing is changed. The exit code is 5 when something grave was found.";
 
 const CHECK: &str = "\
 Example:

@@ -11,7 +11,7 @@ use crate::args::CopyArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::count;
 use crate::progress;
-use crate::store::{self, Missing};
+use crate::store::{self, Missing, without_password};
 
 /// Copy from one store to another.
 #[derive(Debug)]
@@ -139,33 +139,5 @@ fn failure(error: CopyError) -> Failure {
         CopyError::OtherContract(_) => Failure::new(Exit::Refused, "other_contract", message),
         CopyError::Store(error) => Failure { message, ..Failure::from(error) },
         _ => Failure::new(Exit::Wrong, "wrong", message),
-    }
-}
-
-/// A URL as it may be shown.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let Some((login, place)) = rest.split_once('@') else { return url.to_owned() };
-    match login.split_once(':') {
-        Some((user, _)) => format!("{scheme}://{user}@{place}"),
-        None => url.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_password;
-
-    #[test]
-    fn a_password_is_never_shown() {
-        for (url, shown) in [
-            ("sqlite://a:b@c.db", "sqlite://a@c.db"),
-            ("postgres://ada:secret@host:5432/shop", "postgres://ada@host:5432/shop"),
-            ("postgres://ada@host/shop", "postgres://ada@host/shop"),
-            ("sqlite:///tmp/a.db", "sqlite:///tmp/a.db"),
-            ("memory:", "memory:"),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
     }
 }

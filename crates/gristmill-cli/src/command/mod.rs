@@ -7,6 +7,7 @@ mod check;
 mod completions;
 mod config;
 mod copy;
+mod doctor;
 mod failed;
 mod list;
 mod ndjson;
@@ -59,6 +60,7 @@ pub(crate) enum Command {
     Completions(completions::Completions),
     ConfigCheck(config::ConfigCheck),
     Copy(copy::Copy),
+    Doctor(doctor::Doctor),
     List(list::List),
     Operate(operate::Operate),
     Pause(pause::Pause),
@@ -119,6 +121,7 @@ impl Command {
             Typed::Backup(args) => Command::Backup(backup::Backup { file: args.file }),
             Typed::Bench(args) => Command::Bench(bench::Bench::meant(args)),
             Typed::Check => Command::Check(check::Check),
+            Typed::Doctor => Command::Doctor(doctor::Doctor),
             Typed::Copy(args) => Command::Copy(copy::Copy::meant(args)?),
             Typed::Config(args::ConfigCommand::Check(args)) => {
                 Command::ConfigCheck(config::ConfigCheck { file: args.config })
@@ -145,6 +148,7 @@ impl Command {
             Command::Check(check) => check.run(session).await,
             Command::Completions(completions) => completions.run(session),
             Command::Copy(copy) => copy.run(session).await,
+            Command::Doctor(doctor) => doctor.run(session).await,
             Command::ConfigCheck(check) => check.run(session),
             Command::List(list) => list.run(session).await,
             Command::Operate(operate) => operate.run(session).await,

@@ -10,6 +10,7 @@
 mod bad_input;
 mod bulk;
 mod copy;
+mod doctor;
 mod exec;
 mod place;
 mod readme;

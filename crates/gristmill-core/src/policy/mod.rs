@@ -5,6 +5,7 @@
 
 pub mod assignment;
 pub mod backoff;
+pub mod diagnose;
 pub mod duplicate;
 pub mod moves;
 pub mod next_fire;

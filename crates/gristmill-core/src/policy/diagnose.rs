@@ -1,0 +1,116 @@
+//! What the numbers of any store say about its queues.
+
+use std::time::Duration;
+
+use crate::{Diagnosis, Queue, QueueStats, WorkerView};
+
+/// A worker that was silent for longer does not count as serving.
+const HEARD_OF: Duration = Duration::from_secs(60);
+/// Work that was due for less may just be on its way.
+const UNSERVED: Duration = Duration::from_secs(60);
+
+/// Looks at every queue's numbers.
+#[must_use]
+pub fn queues(queues: &[Queue], stats: &[QueueStats], workers: &[WorkerView]) -> Vec<Diagnosis> {
+    let mut found = Vec::new();
+    for numbers in stats {
+        let Some(queue) = queues.iter().find(|queue| queue.name == numbers.queue) else {
+            continue;
+        };
+        found.extend(one(queue, numbers, workers));
+    }
+    found
+}
+
+fn one(queue: &Queue, stats: &QueueStats, workers: &[WorkerView]) -> Option<Diagnosis> {
+    let name = &queue.name;
+    let waited = stats.oldest_ready.unwrap_or_default();
+    if queue.paused && stats.pending() > 0 {
+        let by = queue.paused_by.as_deref().unwrap_or("somebody");
+        return Some(Diagnosis::note(
+            "paused",
+            format!("queue '{name}' was paused by {by}, and {} tasks wait", stats.pending()),
+            format!("when the reason is gone: gristmill resume {name}"),
+        ));
+    }
+    if !stats.can_accept() {
+        return Some(Diagnosis::grave(
+            "full",
+            format!("queue '{name}' is full: {} tasks are pending", stats.pending()),
+            "add workers, or raise its capacity; puts are refused until there is room",
+        ));
+    }
+    let served = workers
+        .iter()
+        .any(|worker| worker.silent_for < HEARD_OF && worker.report.queues.contains(name));
+    if waited > UNSERVED && !served && stats.processing == 0 {
+        return Some(Diagnosis::note(
+            "not_served",
+            format!(
+                "{} tasks of queue '{name}' are due, the oldest for {} s, and no worker has \
+                 reported that it serves it",
+                stats.ready,
+                waited.as_secs()
+            ),
+            format!("start a worker that serves '{name}'; workers in SQL do not report"),
+        ));
+    }
+    if let Some(most) = queue.settings.max_wait.filter(|most| waited > *most) {
+        return Some(Diagnosis::grave(
+            "waits_too_long",
+            format!(
+                "the oldest task of queue '{name}' has been due for {} s; its max_wait is {} s",
+                waited.as_secs(),
+                most.as_secs()
+            ),
+            "add processors or workers, or look at what its handler waits for",
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Counters, QueueName, Timestamp};
+
+    fn at(change: impl FnOnce(&mut Queue, &mut QueueStats)) -> Vec<&'static str> {
+        let name = QueueName::new("q").expect("a name");
+        let mut queue = Queue::new(name.clone(), 10_000, Timestamp::EPOCH);
+        let mut stats = QueueStats {
+            queue: name,
+            number: 10_000,
+            ready: 5,
+            delayed: 0,
+            blocked: 0,
+            processing: 0,
+            failed: 0,
+            done_kept: 0,
+            oldest_ready: Some(Duration::from_secs(1)),
+            paused: false,
+            capacity: None,
+            counters: Counters::default(),
+        };
+        change(&mut queue, &mut stats);
+        queues(&[queue], &[stats], &[]).iter().map(|found| found.code).collect()
+    }
+
+    #[test]
+    fn a_healthy_queue_gives_nothing_to_say() {
+        assert!(at(|_, _| {}).is_empty());
+    }
+
+    #[test]
+    fn what_stands_still_is_told() {
+        assert_eq!(at(|queue, _| queue.paused = true), ["paused"]);
+        assert!(at(|queue, stats| (queue.paused, stats.ready) = (true, 0)).is_empty());
+        assert_eq!(at(|_, stats| stats.capacity = Some(5)), ["full"]);
+        let long = Some(Duration::from_secs(600));
+        assert_eq!(at(|_, stats| stats.oldest_ready = long), ["not_served"]);
+        let late = at(|queue, stats| {
+            (stats.oldest_ready, stats.processing) = (long, 1);
+            queue.settings.max_wait = Some(Duration::from_secs(60));
+        });
+        assert_eq!(late, ["waits_too_long"]);
+    }
+}

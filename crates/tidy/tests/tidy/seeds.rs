@@ -3,8 +3,8 @@
 //!
 //! A name between backticks is a path when it has a slash or ends like a file,
 //! a behaviour when it begins with `rule_` or `verb_`, and a test when it reads
-//! `crate::file::test`. The first cell of a row tells what was asked and may
-//! name anything.
+//! `crate::file::test`. Of a word `in` a path, the file must have the word. The
+//! first cell of a row tells what was asked and may name anything.
 
 use crate::lexer::{Token, code};
 use crate::repo::{File, Finding, Repo, expect};
@@ -45,6 +45,12 @@ pub(crate) fn rows(repo: &Repo) -> Vec<Finding> {
             if missing {
                 let remedy = "name what exists, or say `not yet:`";
                 findings.push(Finding::new(PAGE, line, format!("there is no `{name}`"), remedy));
+            }
+        }
+        for (word, path) in told.iter().flat_map(|cell| words_in_files(cell)) {
+            if repo.get(path).is_some_and(|file| !file.text.contains(word)) {
+                let wrong = format!("`{word}` is not in {path}");
+                findings.push(Finding::new(PAGE, line, wrong, "name the file that has it"));
             }
         }
         if cells.is_empty() || cells == COLUMNS || is_rule(text) {
@@ -133,6 +139,16 @@ fn is_rule(line: &str) -> bool {
 /// What stands between backticks.
 fn names(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Every word that is said to be in a file: `word` in `path`.
+fn words_in_files(text: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<&str> = text.split('`').skip(1).collect();
+    let said = parts.windows(3).step_by(2).filter_map(|three| match three {
+        [word, " in ", path] if !word.contains(' ') => Some((*word, *path)),
+        _ => None,
+    });
+    said.filter(|(word, path)| kind(word) == Kind::Word && kind(path) == Kind::Path).collect()
 }
 
 /// Every test as `crate::file::test`.
@@ -248,6 +264,13 @@ fn every_name_of_nothing_is_caught() {
         let hole = format!("| a | nothing: paper | |\n- `{name}` shows it.\n");
         expect(&rows(&sample(&hole)), &[("docs/seeds.md:3", wanted.as_str())]);
     }
+}
+
+#[test]
+fn a_word_that_its_file_does_not_have_is_caught() {
+    let page = "| a | `aid` in `crates/x/src/a.rs`, `max_attempts: 1` in `docs/seeds.md`, \
+                `aids` in `crates/x/src/a.rs` | `x::a::one` |\n";
+    expect(&rows(&sample(page)), &[("docs/seeds.md:2", "`aids` is not in crates/x/src/a.rs")]);
 }
 
 #[test]

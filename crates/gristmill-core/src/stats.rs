@@ -20,6 +20,14 @@ macro_rules! counters {
                 vec![$( self.$name ),+]
             }
 
+            /// The counters with these values, in the order of
+            /// [`Counters::NAMES`]; what is missing is zero.
+            #[must_use]
+            pub fn from_values(values: &[u64]) -> Self {
+                let mut values = values.iter().copied();
+                Counters { $( $name: values.next().unwrap_or_default(), )+ }
+            }
+
             /// Adds another's values to these.
             pub fn add(&mut self, other: &Counters) {
                 $( self.$name = self.$name.saturating_add(other.$name); )+

@@ -6,7 +6,11 @@ use crate::claim::token_claimed_before;
 use crate::{Claim, ClaimRequest, ClaimedTask, LeaseView, Result, State as TaskState, Timestamp};
 
 impl State {
-    pub(super) fn claim(&mut self, request: ClaimRequest, now: Timestamp) -> Result<Claim> {
+    /// Takes due tasks under a new lease.
+    ///
+    /// # Errors
+    /// As [`Store::claim`](crate::Store::claim).
+    pub fn claim(&mut self, request: ClaimRequest, now: Timestamp) -> Result<Claim> {
         let number = self.number(&request.queue)?;
         let settings = self.queue_mut(number)?.queue.settings.clone();
         let lease = request.lease_on(&settings)?;
@@ -71,8 +75,11 @@ impl State {
         queue.counts.processing += ids.len() as u64;
         queue.counters.claimed += ids.len() as u64;
         let open = ids.len();
-        self.leases.insert(request.token, Lease { number, until, ids, open, group, slot });
+        let (worker, claimed_at) = (request.worker, now);
+        let lease = Lease { number, worker, claimed_at, until, ids, open, group, slot };
+        self.leases.insert(request.token, lease);
         self.expiring.insert((until, request.token));
+        self.note(|changes| changes.leases.push(request.token));
         Ok(claim)
     }
 
@@ -99,7 +106,7 @@ impl State {
             let Some(row) = self.rows.get(&id) else {
                 continue;
             };
-            bytes += row.task.payload.bytes.len();
+            bytes += row.payload_len;
             let suspect = row.task.expiries > 0;
             if !picked.is_empty() && (suspect || bytes > self.limits.claim_bytes) {
                 break;

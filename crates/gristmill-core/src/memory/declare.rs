@@ -10,11 +10,11 @@ use crate::{
 };
 
 impl State {
-    pub(super) fn declare_queue(
-        &mut self,
-        declaration: Declaration,
-        now: Timestamp,
-    ) -> Result<Declared> {
+    /// Says that a queue exists.
+    ///
+    /// # Errors
+    /// As [`Store::declare_queue`](crate::Store::declare_queue).
+    pub fn declare_queue(&mut self, declaration: Declaration, now: Timestamp) -> Result<Declared> {
         let known = self.numbers.get(&declaration.name).copied();
         declaration.check_number(known)?;
         if let (None, Some(asked)) = (known, declaration.number)
@@ -33,7 +33,11 @@ impl State {
         self.adopt(queue, known.is_none())
     }
 
-    pub(super) fn override_queue(
+    /// An operator's change.
+    ///
+    /// # Errors
+    /// As [`Store::override_queue`](crate::Store::override_queue).
+    pub fn override_queue(
         &mut self,
         name: &QueueName,
         settings: &SettingsPatch,
@@ -46,7 +50,11 @@ impl State {
         self.adopt(queue, false)
     }
 
-    pub(super) fn reset_queue(&mut self, name: &QueueName) -> Result<Declared> {
+    /// Takes the operator's change back.
+    ///
+    /// # Errors
+    /// As [`Store::reset_queue`](crate::Store::reset_queue).
+    pub fn reset_queue(&mut self, name: &QueueName) -> Result<Declared> {
         let number = self.number(name)?;
         let mut queue = self.queue_mut(number)?.queue.clone();
         queue.overridden = None;
@@ -60,7 +68,7 @@ impl State {
         let changes = queue.adopt()?;
         if queue.settings.bind.is_some() {
             return Err(StoreError::NotSupported(format!(
-                "queue '{}': the memory store has no tables to bind a queue to",
+                "queue '{}': this store has no tables to bind a queue to",
                 queue.name
             )));
         }
@@ -68,6 +76,7 @@ impl State {
         let number = queue.number;
         self.numbers.insert(queue.name.clone(), number);
         self.woken.push(queue.name.clone());
+        self.note(|changes| changes.queues.push(number));
         match self.queues.get_mut(&number) {
             Some(known) => known.queue = queue.clone(),
             None => {
@@ -81,7 +90,7 @@ impl State {
     }
 
     /// The lanes by group exist only while a queue has slots.
-    fn regroup(&mut self, number: u32) {
+    pub(super) fn regroup(&mut self, number: u32) {
         let Some(queue) = self.queues.get_mut(&number) else {
             return;
         };
@@ -98,8 +107,13 @@ impl State {
         }
     }
 
-    pub(super) fn pause_queue(&mut self, name: &QueueName, paused: bool, by: &str) -> Result<()> {
+    /// Stops or resumes claims.
+    ///
+    /// # Errors
+    /// As [`Store::pause_queue`](crate::Store::pause_queue).
+    pub fn pause_queue(&mut self, name: &QueueName, paused: bool, by: &str) -> Result<()> {
         let number = self.number(name)?;
+        self.note(|changes| changes.queues.push(number));
         let queue = &mut self.queue_mut(number)?.queue;
         queue.paused = paused;
         queue.paused_by = paused.then(|| by.to_owned());
@@ -110,7 +124,11 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn register_contract(&mut self, change: ContractChange) -> Result<ContractAnswer> {
+    /// Keeps a queue's contract text.
+    ///
+    /// # Errors
+    /// As [`Store::register_contract`](crate::Store::register_contract).
+    pub fn register_contract(&mut self, change: ContractChange) -> Result<ContractAnswer> {
         let number = self.number(&change.queue)?;
         let queue = self.queue_mut(number)?;
         if queue.queue.contract != change.replaces {
@@ -126,11 +144,12 @@ impl State {
             return Ok(ContractAnswer::TasksStand(standing));
         }
         queue.queue.contract = Some(change.text);
+        self.note(|changes| changes.queues.push(number));
         Ok(ContractAnswer::Registered)
     }
 }
 
-fn new_queue(queue: Queue) -> QueueState {
+pub(super) fn new_queue(queue: Queue) -> QueueState {
     QueueState {
         queue,
         lane: Lane::default(),

@@ -6,7 +6,11 @@ use crate::policy::duplicate::Places;
 use crate::{Refusal, Result, State as TaskState, StoreError, TaskId, Timestamp};
 
 impl State {
-    pub(super) fn import(&mut self, import: Import, now: Timestamp) -> Result<Vec<ImportAnswer>> {
+    /// Takes in tasks that stood in another store.
+    ///
+    /// # Errors
+    /// As [`Store::import`](crate::Store::import).
+    pub fn import(&mut self, import: Import, now: Timestamp) -> Result<Vec<ImportAnswer>> {
         if import.tasks.len() > self.limits.put_tasks {
             return Err(StoreError::Invalid(format!(
                 "{} tasks in one import and {} are allowed",
@@ -72,7 +76,9 @@ impl State {
                 places.waiting = Some(id);
             }
         }
+        self.note(|changes| changes.caller_ids.push((number, imported.mark.clone())));
         let row = Row {
+            payload_len: bytes,
             task,
             number,
             in_flight,

@@ -4,18 +4,22 @@
 //! One lock, plain collections, one file a verb. Where another store needs an
 //! index, this one has an ordered set with the same order.
 
+mod changes;
 mod claim;
 mod declare;
+mod facts;
 mod import;
 mod lane;
 mod operate;
 mod put;
 mod read;
+mod record;
 mod roles;
 mod schedules;
 mod settle;
 mod state;
 mod sweep;
+mod tracked;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,7 +35,10 @@ use crate::{
     SweepReport, SystemClock, Task, TaskId, Timestamp, WakeMark, WakeSignal, WorkerId,
     WorkerReport, WorkerView,
 };
-use state::State;
+
+pub use changes::Changes;
+pub use record::{LeaseRecord, TaskRecord};
+pub use state::{Remembered, State};
 
 /// Tasks a memory store holds unless set.
 pub const MAX_TASKS: u64 = 100_000;
@@ -98,9 +105,8 @@ impl MemoryStore {
             // The time is read under the lock, so that changes are in the
             // order of their times.
             let now = self.clock.now();
-            state.guard.observe(now, self.clock.monotonic(), Duration::ZERO);
-            state.monotonic = self.clock.monotonic();
-            (change(&mut state, now), std::mem::take(&mut state.woken))
+            state.observe(now, self.clock.monotonic(), Duration::ZERO);
+            (change(&mut state, now), state.take_woken())
         };
         if !woken.is_empty() {
             self.wake.wake(&woken);
@@ -212,7 +218,7 @@ impl Store for MemoryStore {
     }
 
     async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
-        self.write(|state, _| Ok(state.schedules.remove(name).is_some()))
+        self.write(|state, _| Ok(state.remove_schedule(name)))
     }
 
     async fn pause_schedule(&self, name: &ScheduleName, paused: bool, by: &str) -> Result<bool> {
@@ -239,7 +245,7 @@ impl Store for MemoryStore {
     }
 
     async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
-        self.write(|state, _| Ok(state.workers.remove(id).is_some()))
+        self.write(|state, _| Ok(state.forget_worker(id)))
     }
 
     async fn workers(&self) -> Result<Vec<WorkerView>> {

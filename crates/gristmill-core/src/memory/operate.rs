@@ -8,11 +8,11 @@ use crate::{
 };
 
 impl State {
-    pub(super) fn operate(
-        &mut self,
-        operation: &Operation,
-        now: Timestamp,
-    ) -> Result<OperationReport> {
+    /// One bounded step of an operator's action.
+    ///
+    /// # Errors
+    /// As [`Store::operate`](crate::Store::operate).
+    pub fn operate(&mut self, operation: &Operation, now: Timestamp) -> Result<OperationReport> {
         let limit = operation.step(&self.limits);
         let named = operation.named(&self.limits)?;
         let (ids, next) = match &operation.selection {

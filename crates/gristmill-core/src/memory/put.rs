@@ -23,7 +23,11 @@ pub(super) enum Door {
 }
 
 impl State {
-    pub(super) fn put(&mut self, request: PutRequest, now: Timestamp) -> Result<PutReport> {
+    /// Puts tasks on one queue.
+    ///
+    /// # Errors
+    /// As [`Store::put`](crate::Store::put).
+    pub fn put(&mut self, request: PutRequest, now: Timestamp) -> Result<PutReport> {
         if request.tasks.len() > self.limits.put_tasks {
             return Err(StoreError::Invalid(format!(
                 "{} tasks in one put and {} are allowed",
@@ -138,6 +142,7 @@ impl State {
             let queue = self.queue_mut(number)?;
             let until = now.after(queue.queue.settings.id_window);
             let before = queue.ids.insert(caller_id.clone(), (id, digest, until));
+            self.note(|changes| changes.caller_ids.push((number, caller_id.clone())));
             undo.push(Undo::Forget(caller_id, before));
         }
         Ok(answer)
@@ -230,6 +235,7 @@ impl State {
             headers: new.headers,
         };
         let row = Row {
+            payload_len: task.payload.bytes.len(),
             task,
             number,
             in_flight: false,
@@ -256,7 +262,8 @@ impl State {
         self.leave(id.0);
         if let Some(row) = self.rows.get_mut(&id.0) {
             let task = &mut row.task;
-            self.bytes = self.bytes + new.payload.bytes.len() - task.payload.bytes.len();
+            self.bytes = self.bytes + new.payload.bytes.len() - row.payload_len;
+            row.payload_len = new.payload.bytes.len();
             task.blocked = blocked;
             task.run_at = if postpone {
                 postponed_run_at(task.run_at, task.created_at, new.start, now, longest)
@@ -275,6 +282,7 @@ impl State {
         for step in undo.into_iter().rev() {
             match step {
                 Undo::Forget(caller_id, before) => {
+                    self.note(|changes| changes.caller_ids.push((number, caller_id.clone())));
                     let Some(queue) = self.queues.get_mut(&number) else { continue };
                     match before {
                         Some(before) => queue.ids.insert(caller_id, before),
@@ -289,9 +297,9 @@ impl State {
                 Undo::Restore(row) => {
                     let id = row.task.id.0;
                     self.leave(id);
-                    let before = row.task.payload.bytes.len();
+                    let before = row.payload_len;
                     if let Some(replaced) = self.rows.insert(id, row) {
-                        self.bytes = self.bytes + before - replaced.task.payload.bytes.len();
+                        self.bytes = self.bytes + before - replaced.payload_len;
                     }
                     self.enter(id, now);
                 }

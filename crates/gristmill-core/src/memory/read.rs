@@ -7,12 +7,14 @@ use crate::{
 };
 
 impl State {
-    pub(super) fn get(&self, id: TaskId) -> Option<Task> {
+    /// One task, whatever its state.
+    pub fn get(&self, id: TaskId) -> Option<Task> {
         let row = self.rows.get(&id.0).or_else(|| self.done.get(&id.0))?;
         Some(row.task.clone())
     }
 
-    pub(super) fn list(&self, request: &ListRequest) -> Page {
+    /// A page of tasks by id.
+    pub fn list(&self, request: &ListRequest) -> Page {
         let limit = request.limit.clamp(1, self.limits.page);
         let rows = match request.filter.state {
             Some(TaskState::Done) => &self.done,
@@ -41,7 +43,11 @@ impl State {
         Page { tasks, next }
     }
 
-    pub(super) fn find(&self, queue: &QueueName, keys: &[String]) -> Result<Vec<KeyStanding>> {
+    /// The tasks that stand for these keys.
+    ///
+    /// # Errors
+    /// As [`Store::find`](crate::Store::find).
+    pub fn find(&self, queue: &QueueName, keys: &[String]) -> Result<Vec<KeyStanding>> {
         let number = self.number(queue)?;
         let wanted: std::collections::HashSet<&str> = keys.iter().map(String::as_str).collect();
         let mut found: Vec<KeyStanding> = self
@@ -67,7 +73,8 @@ impl State {
         Ok(found)
     }
 
-    pub(super) fn stats(&mut self, now: Timestamp) -> Vec<QueueStats> {
+    /// All queues' numbers.
+    pub fn stats(&mut self, now: Timestamp) -> Vec<QueueStats> {
         self.promote(now);
         self.queues
             .values()
@@ -88,7 +95,11 @@ impl State {
             .collect()
     }
 
-    pub(super) fn minutes(&self, queue: &QueueName, from: Timestamp) -> Result<Vec<Minute>> {
+    /// A queue's minutes since then.
+    ///
+    /// # Errors
+    /// As [`Store::minutes`](crate::Store::minutes).
+    pub fn minutes(&self, queue: &QueueName, from: Timestamp) -> Result<Vec<Minute>> {
         let number = self.number(queue)?;
         let minutes = self
             .queues

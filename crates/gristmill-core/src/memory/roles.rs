@@ -7,7 +7,8 @@ use crate::assignment::MANAGER;
 use crate::{Assignment, Leadership, Published, Timestamp, WorkerId, WorkerReport, WorkerView};
 
 impl State {
-    pub(super) fn campaign(
+    /// Asks for a role, or renews it.
+    pub fn campaign(
         &mut self,
         role: &str,
         who: &WorkerId,
@@ -35,8 +36,9 @@ impl State {
         held
     }
 
-    pub(super) fn resign(&mut self, role: &str, who: &WorkerId, now: Timestamp) -> bool {
-        let Some(known) = self.roles.get_mut(role) else {
+    /// Gives a role up.
+    pub fn resign(&mut self, role: &str, who: &WorkerId, now: Timestamp) -> bool {
+        let Some(known) = self.roles.get_mut(&role.to_owned()) else {
             return false;
         };
         if known.held.leader != *who || known.until <= now {
@@ -47,12 +49,14 @@ impl State {
         true
     }
 
-    pub(super) fn report_worker(&mut self, report: WorkerReport, now: Timestamp) {
+    /// Keeps a worker's report as its last.
+    pub fn report_worker(&mut self, report: WorkerReport, now: Timestamp) {
         let since = self.workers.get(&report.id).map_or(now, |(_, since, _)| *since);
         self.workers.insert(report.id.clone(), (report, since, now));
     }
 
-    pub(super) fn workers(&self, now: Timestamp) -> Vec<WorkerView> {
+    /// All workers heard of lately.
+    pub fn workers(&self, now: Timestamp) -> Vec<WorkerView> {
         self.workers
             .values()
             .map(|(report, since, seen)| WorkerView {
@@ -63,16 +67,14 @@ impl State {
             .collect()
     }
 
-    pub(super) fn publish_assignment(
-        &mut self,
-        assignment: Assignment,
-        now: Timestamp,
-    ) -> Published {
+    /// Publishes the manager's word.
+    pub fn publish_assignment(&mut self, assignment: Assignment, now: Timestamp) -> Published {
         let current = self.roles.get(MANAGER).map_or(0, |role| role.held.term);
         if assignment.term != current || current == 0 {
             return Published::StaleTerm { current };
         }
         self.assignment = Some(Assignment { published_at: now, ..assignment });
+        self.note(|changes| changes.assignment = true);
         Published::Accepted
     }
 }

@@ -7,7 +7,11 @@ use crate::{
 };
 
 impl State {
-    pub(super) fn declare_schedule(
+    /// Says that a schedule exists.
+    ///
+    /// # Errors
+    /// As [`Store::declare_schedule`](crate::Store::declare_schedule).
+    pub fn declare_schedule(
         &mut self,
         declaration: ScheduleDeclaration,
         now: Timestamp,
@@ -15,15 +19,16 @@ impl State {
         self.number(&declaration.queue)?;
         declaration.check()?;
         let name = declaration.name.clone();
-        let schedule = self
-            .schedules
-            .entry(name)
-            .and_modify(|known| known.declared = declaration.clone())
-            .or_insert_with(|| Schedule::new(declaration.clone(), now));
-        Ok(schedule.clone())
+        let schedule = match self.schedules.get(&name) {
+            Some(known) => Schedule { declared: declaration, ..known.clone() },
+            None => Schedule::new(declaration, now),
+        };
+        self.schedules.insert(name, schedule.clone());
+        Ok(schedule)
     }
 
-    pub(super) fn pause_schedule(
+    /// Stops or resumes a schedule.
+    pub fn pause_schedule(
         &mut self,
         name: &ScheduleName,
         paused: bool,
@@ -37,7 +42,11 @@ impl State {
         true
     }
 
-    pub(super) fn fire(&mut self, fire: Fire, now: Timestamp) -> Result<FireAnswer> {
+    /// Decides one instant of a schedule.
+    ///
+    /// # Errors
+    /// As [`Store::fire`](crate::Store::fire).
+    pub fn fire(&mut self, fire: Fire, now: Timestamp) -> Result<FireAnswer> {
         let Some(schedule) = self.schedules.get(&fire.schedule) else {
             return Ok(FireAnswer::Unknown);
         };

@@ -9,7 +9,11 @@ use crate::{
 };
 
 impl State {
-    pub(super) fn settle(
+    /// Records how attempts ended.
+    ///
+    /// # Errors
+    /// As [`Store::settle`](crate::Store::settle).
+    pub fn settle(
         &mut self,
         settlements: Vec<Settlement>,
         now: Timestamp,
@@ -147,7 +151,11 @@ impl State {
         self.enter(id.0, now);
     }
 
-    pub(super) fn extend(
+    /// Prolongs leases.
+    ///
+    /// # Errors
+    /// As [`Store::extend`](crate::Store::extend).
+    pub fn extend(
         &mut self,
         extensions: &[Extension],
         now: Timestamp,
@@ -166,9 +174,12 @@ impl State {
         self.expiring.remove(&(lease.until, token));
         lease.until = now.after(extension.lease);
         self.expiring.insert((lease.until, token));
+        if let Some(changes) = &mut self.changes {
+            changes.extended.push(token);
+        }
         let mut cancelled = Vec::new();
         for id in &lease.ids {
-            let Some(row) = self.rows.get_mut(id) else {
+            let Some(row) = self.rows.derived_mut(id) else {
                 continue;
             };
             if row.lease != Some(token) {

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use super::changes::Changes;
 use super::lane::{Entry, Lane};
+use super::tracked::Tracked;
 use crate::name::did_you_mean;
 use crate::policy::duplicate::Places;
 use crate::policy::outcome::Facts;
@@ -15,36 +17,45 @@ use crate::{
     WorkerId, WorkerReport,
 };
 
+/// Tasks, queues and all the rest in plain collections, with the rule of every
+/// verb. The memory store is one of these under a lock. A store that keeps its
+/// tasks elsewhere may use one as its index: it then runs a verb, writes down
+/// what [`State::take_changes`] names, and answers.
 #[derive(Debug)]
-pub(super) struct State {
+pub struct State {
     pub(super) limits: Limits,
     pub(super) max_tasks: u64,
     pub(super) max_bytes: usize,
     pub(super) closed: bool,
     pub(super) next_id: i64,
-    pub(super) queues: BTreeMap<u32, QueueState>,
+    pub(super) queues: Tracked<u32, QueueState>,
     pub(super) numbers: HashMap<QueueName, u32>,
     /// Pending, processing and failed tasks.
-    pub(super) rows: BTreeMap<i64, Box<Row>>,
+    pub(super) rows: Tracked<i64, Box<Row>>,
     /// Done and resolved tasks that their queue keeps.
-    pub(super) done: BTreeMap<i64, Box<Row>>,
+    pub(super) done: Tracked<i64, Box<Row>>,
     pub(super) leases: HashMap<Token, Lease>,
     pub(super) expiring: BTreeSet<(Timestamp, Token)>,
     pub(super) bytes: usize,
-    pub(super) schedules: BTreeMap<ScheduleName, Schedule>,
-    pub(super) roles: HashMap<String, Role>,
-    pub(super) workers: BTreeMap<WorkerId, (WorkerReport, Timestamp, Timestamp)>,
+    pub(super) schedules: Tracked<ScheduleName, Schedule>,
+    pub(super) roles: Tracked<String, Role>,
+    pub(super) workers: Tracked<WorkerId, (WorkerReport, Timestamp, Timestamp)>,
     pub(super) assignment: Option<Assignment>,
     pub(super) guard: ReclaimGuard,
     pub(super) monotonic: Duration,
     /// Queues in which something may have become claimable.
     pub(super) woken: Vec<QueueName>,
+    /// What else was touched, for a store that writes it down.
+    pub(super) changes: Option<Changes>,
 }
 
 /// One stored task and what only the store needs to know of it.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) task: Task,
+    /// The payload's size. Its bytes may be elsewhere: then they are missing
+    /// in `task`.
+    pub(super) payload_len: usize,
     pub(super) number: u32,
     /// Holds the in-flight place rather than the waiting one.
     pub(super) in_flight: bool,
@@ -105,6 +116,8 @@ impl Row {
 #[derive(Debug)]
 pub(super) struct Lease {
     pub(super) number: u32,
+    pub(super) worker: WorkerId,
+    pub(super) claimed_at: Timestamp,
     pub(super) until: Timestamp,
     pub(super) ids: Vec<i64>,
     /// How many of `ids` still carry this token.
@@ -138,7 +151,7 @@ pub(super) struct QueueState {
 }
 
 /// A caller's id: the task put under it, its payload's digest, and until when.
-pub(super) type Remembered = (TaskId, [u8; 16], Timestamp);
+pub type Remembered = (TaskId, [u8; 16], Timestamp);
 
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Counts {
@@ -170,20 +183,21 @@ impl State {
             max_bytes,
             closed: false,
             next_id: 1,
-            queues: BTreeMap::new(),
+            queues: Tracked::default(),
             numbers: HashMap::new(),
-            rows: BTreeMap::new(),
-            done: BTreeMap::new(),
+            rows: Tracked::default(),
+            done: Tracked::default(),
             leases: HashMap::new(),
             expiring: BTreeSet::new(),
             bytes: 0,
-            schedules: BTreeMap::new(),
-            roles: HashMap::new(),
-            workers: BTreeMap::new(),
+            schedules: Tracked::default(),
+            roles: Tracked::default(),
+            workers: Tracked::default(),
             assignment: None,
             guard: ReclaimGuard::default(),
             monotonic: Duration::ZERO,
             woken: Vec::new(),
+            changes: None,
         }
     }
 
@@ -327,7 +341,7 @@ impl State {
     /// Deletes a task that is neither pending nor under a lease any more.
     pub(super) fn delete(&mut self, id: i64) -> Option<Box<Row>> {
         let row = self.rows.remove(&id)?;
-        self.bytes -= row.task.payload.bytes.len();
+        self.bytes -= row.payload_len;
         Some(row)
     }
 
@@ -342,7 +356,7 @@ impl State {
         row.task.state = TaskState::Done;
         row.task.resolved_at = Some(now);
         queue.counts.done_kept += 1;
-        self.bytes += row.task.payload.bytes.len();
+        self.bytes += row.payload_len;
         self.done.insert(row.task.id.0, row);
     }
 

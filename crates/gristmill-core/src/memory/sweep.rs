@@ -6,12 +6,12 @@ use crate::policy::outcome::{EXPIRED, after_expiry};
 use crate::policy::reclaim_guard::heartbeat;
 use crate::stats::MINUTES_KEPT;
 use crate::worker::WORKER_KEPT;
-use crate::{AttemptEnd, SweepReport, TaskId, Timestamp, Token};
+use crate::{AttemptEnd, SweepReport, TaskId, Timestamp, Token, WorkerId};
 
 impl State {
     /// Takes back tasks whose lease ran out, of one queue or of all; oldest
     /// deadline first. Returns how many tasks went back or failed.
-    pub(super) fn reclaim(&mut self, number: Option<u32>, now: Timestamp) -> u64 {
+    pub fn reclaim(&mut self, number: Option<u32>, now: Timestamp) -> u64 {
         let expired: Vec<Token> = self
             .expiring
             .iter()
@@ -70,9 +70,9 @@ impl State {
     }
 
     /// Counts tasks that fell due as ready.
-    pub(super) fn promote(&mut self, now: Timestamp) -> u64 {
+    pub fn promote(&mut self, now: Timestamp) -> u64 {
         let mut promoted = 0;
-        for queue in self.queues.values_mut() {
+        for queue in self.queues.all_derived_mut() {
             while let Some((run_at, id)) = queue.delayed.first().copied() {
                 if run_at > now {
                     break;
@@ -80,7 +80,7 @@ impl State {
                 queue.delayed.pop_first();
                 queue.counts.ready += 1;
                 promoted += 1;
-                if let Some(row) = self.rows.get_mut(&id) {
+                if let Some(row) = self.rows.derived_mut(&id) {
                     row.delayed = false;
                 }
             }
@@ -88,7 +88,8 @@ impl State {
         promoted
     }
 
-    pub(super) fn sweep(&mut self, now: Timestamp) -> SweepReport {
+    /// Does everything that is due with time.
+    pub fn sweep(&mut self, now: Timestamp) -> SweepReport {
         SweepReport {
             reclaimed: self.reclaim(None, now),
             promoted: self.promote(now),
@@ -104,10 +105,18 @@ impl State {
 
     fn forget_ids(&mut self, now: Timestamp) -> u64 {
         let mut forgotten = 0;
-        for queue in self.queues.values_mut() {
-            let before = queue.ids.len();
-            queue.ids.retain(|_, (_, _, until)| *until > now);
-            forgotten += (before - queue.ids.len()) as u64;
+        for queue in self.queues.all_derived_mut() {
+            let number = queue.queue.number;
+            queue.ids.retain(|id, (_, _, until)| {
+                let kept = *until > now;
+                if !kept {
+                    forgotten += 1;
+                    if let Some(changes) = &mut self.changes {
+                        changes.caller_ids.push((number, id.clone()));
+                    }
+                }
+                kept
+            });
             let oldest = now.before(MINUTES_KEPT).minute();
             queue.minutes = queue.minutes.split_off(&oldest);
         }
@@ -130,7 +139,7 @@ impl State {
             let Some(row) = self.done.remove(id) else {
                 continue;
             };
-            self.bytes -= row.task.payload.bytes.len();
+            self.bytes -= row.payload_len;
             if let Some(queue) = self.queues.get_mut(&row.number) {
                 queue.counts.done_kept -= 1;
             }
@@ -162,8 +171,15 @@ impl State {
     }
 
     fn forget_workers(&mut self, now: Timestamp) -> u64 {
-        let before = self.workers.len();
-        self.workers.retain(|_, (_, _, seen)| now.since(*seen) <= WORKER_KEPT);
-        (before - self.workers.len()) as u64
+        let silent: Vec<WorkerId> = self
+            .workers
+            .iter()
+            .filter(|(_, (_, _, seen))| now.since(*seen) > WORKER_KEPT)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in &silent {
+            self.workers.remove(id);
+        }
+        silent.len() as u64
     }
 }

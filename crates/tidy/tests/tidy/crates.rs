@@ -9,11 +9,12 @@ use crate::repo::{File, Finding, Repo, expect};
 /// and `gristmill-pgserver`.
 const EDGES: &[(&str, &[&str])] = &[
     ("gristmill-core", &[]),
+    ("gristmill-files", &["gristmill-core"]),
     ("gristmill-sqlite", &["gristmill-core"]),
     ("gristmill-conformance", &["gristmill-core"]),
     ("gristmill-pgserver", &[]),
     ("gristmill-contract", &["gristmill-core"]),
-    ("gristmill", &["gristmill-core", "gristmill-contract", "gristmill-sqlite"]),
+    ("gristmill", &["gristmill-core", "gristmill-contract", "gristmill-files", "gristmill-sqlite"]),
     ("gristmill-cli", &["gristmill", "gristmill-contract"]),
     ("gristmill-tidy", &[]),
 ];

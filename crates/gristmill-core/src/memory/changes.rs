@@ -1,0 +1,90 @@
+//! What a verb touched, for a store that writes it down before it answers.
+
+use super::state::State;
+use crate::{QueueName, ScheduleName, TaskId, Timestamp, Token, WorkerId};
+
+/// Names of what was touched since the last look. Each may have changed or be
+/// gone; what it is now, the state says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Tasks, by id.
+    pub tasks: Vec<TaskId>,
+    /// Queues whose declaration, override, pause or contract changed.
+    pub queues: Vec<u32>,
+    /// Queues whose numbers may have changed.
+    pub numbers: Vec<u32>,
+    /// Callers' ids, by queue.
+    pub caller_ids: Vec<(u32, String)>,
+    /// New leases.
+    pub leases: Vec<Token>,
+    /// Leases that got another deadline.
+    pub extended: Vec<Token>,
+    /// Schedules.
+    pub schedules: Vec<ScheduleName>,
+    /// Roles.
+    pub roles: Vec<String>,
+    /// Workers.
+    pub workers: Vec<WorkerId>,
+    /// The manager's word.
+    pub assignment: bool,
+}
+
+impl Changes {
+    /// Whether nothing was touched.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Changes::default()
+    }
+}
+
+impl State {
+    /// Remembers from now on what verbs touch.
+    pub fn track(&mut self) {
+        self.rows.track();
+        self.done.track();
+        self.queues.track();
+        self.schedules.track();
+        self.roles.track();
+        self.workers.track();
+        self.changes.get_or_insert_with(Changes::default);
+    }
+
+    /// What was touched since the last call.
+    pub fn take_changes(&mut self) -> Changes {
+        let mut changes = self.changes.as_mut().map(std::mem::take).unwrap_or_default();
+        let mut ids = self.rows.take_touched();
+        ids.extend(self.done.take_touched());
+        ids.sort_unstable();
+        ids.dedup();
+        changes.tasks = ids.into_iter().map(TaskId).collect();
+        changes.numbers = self.queues.take_touched();
+        changes.schedules = self.schedules.take_touched();
+        changes.roles = self.roles.take_touched();
+        changes.workers = self.workers.take_touched();
+        changes
+    }
+
+    /// Takes note of a change, if anyone wants to know.
+    pub(super) fn note(&mut self, change: impl FnOnce(&mut Changes)) {
+        if let Some(changes) = &mut self.changes {
+            change(changes);
+        }
+    }
+
+    /// Takes note of the time before a verb, and of how long its caller waited
+    /// for a lock that others share.
+    pub fn observe(
+        &mut self,
+        now: Timestamp,
+        monotonic: std::time::Duration,
+        waited: std::time::Duration,
+    ) {
+        self.guard.observe(now, monotonic, waited);
+        self.monotonic = monotonic;
+    }
+
+    /// Queues in which something may have become claimable since the last call.
+    pub fn take_woken(&mut self) -> Vec<QueueName> {
+        std::mem::take(&mut self.woken)
+    }
+}

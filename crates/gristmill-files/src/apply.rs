@@ -1,0 +1,130 @@
+//! Doing to the files what the intent says.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use gristmill_core::{Result, State, TaskId};
+
+use crate::errors::At;
+use crate::frame::Entry;
+use crate::spool::{Spool, create, rename, unlink};
+
+/// Where a task's file was before, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Before {
+    Nowhere,
+    In(State),
+    /// A process may have ended halfway: look everywhere.
+    Unknown,
+}
+
+impl Before {
+    /// The folders in which it may lie, `now` left out.
+    fn others(self, now: Option<State>) -> impl Iterator<Item = State> {
+        let meant = move |state: &State| match self {
+            Before::Nowhere => false,
+            Before::In(before) => before == *state,
+            Before::Unknown => true,
+        };
+        State::ALL.into_iter().filter(meant).filter(move |state| Some(*state) != now)
+    }
+}
+
+/// Writes the files aside. Nothing is changed yet: a full disk is noticed
+/// here, before anything is decided.
+pub(crate) fn stage(spool: &Spool, entries: &[Entry]) -> Result<()> {
+    for entry in entries {
+        if let Entry::File { id, header, payload, .. } = entry {
+            write_aside(spool, *id, header, payload)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes back what was staged.
+pub(crate) fn unstage(spool: &Spool, entries: &[Entry]) {
+    for entry in entries {
+        if let Entry::File { id, .. } = entry {
+            // What stays is deleted at the next opening.
+            let _ = unlink(&spool.aside(*id));
+        }
+    }
+}
+
+pub(crate) fn write_aside(
+    spool: &Spool,
+    id: TaskId,
+    header: &str,
+    payload: &Bytes,
+) -> Result<PathBuf> {
+    let path = spool.aside(id);
+    let mut file = create(&path).at(&path)?;
+    if payload.len() < 1 << 16 {
+        let mut whole = Vec::with_capacity(header.len() + payload.len());
+        whole.extend_from_slice(header.as_bytes());
+        whole.extend_from_slice(payload);
+        file.write_all(&whole).at(&path)?;
+    } else {
+        file.write_all(header.as_bytes()).and_then(|()| file.write_all(payload)).at(&path)?;
+    }
+    Ok(path)
+}
+
+/// Gives staged files their places, moves and deletes others.
+pub(crate) fn settle(
+    spool: &Spool,
+    entries: &[Entry],
+    before: &HashMap<TaskId, Before>,
+) -> Result<()> {
+    for entry in entries {
+        let (now, id, queue) = match entry {
+            Entry::File { state, id, queue, .. } | Entry::Move { state, id, queue } => {
+                (Some(*state), *id, queue)
+            }
+            Entry::Remove { id, queue } => (None, *id, queue),
+            Entry::Fact(_) | Entry::Next(_) => continue,
+        };
+        let before = before.get(&id).copied().unwrap_or(Before::Unknown);
+        match (entry, now) {
+            (Entry::File { .. }, Some(now)) => {
+                let target = spool.task(now, id, queue);
+                rename(&spool.aside(id), &target).at(&target)?;
+            }
+            (Entry::Move { .. }, Some(now)) => {
+                bring(spool, before, now, id, queue)?;
+                continue;
+            }
+            _ => {}
+        }
+        for other in before.others(now) {
+            let path = spool.task(other, id, queue);
+            unlink(&path).at(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Brings a file from wherever it is.
+fn bring(spool: &Spool, before: Before, now: State, id: TaskId, queue: &str) -> Result<()> {
+    let target = spool.task(now, id, queue);
+    for other in before.others(Some(now)) {
+        match rename(&spool.task(other, id, queue), &target) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error).at(&target),
+        }
+    }
+    if !target.exists() {
+        // Deleted by hand: noticed and told when its payload is wanted.
+        tracing::warn!(file = %target.display(), "a task's file is missing");
+    }
+    Ok(())
+}
+
+/// Does what a frame says once more, whatever was done of it before.
+pub(crate) fn redo(spool: &Spool, entries: &[Entry]) -> Result<()> {
+    stage(spool, entries)?;
+    settle(spool, entries, &HashMap::new())
+}

@@ -1,0 +1,98 @@
+//! What the keeper is asked: a piece of work with the way back for its answer.
+
+use gristmill_core::memory::State as Ledger;
+use gristmill_core::{Result, StoreError, TaskId, Timestamp};
+use tokio::sync::oneshot;
+
+use crate::held::{Held, Unread};
+use crate::persist::Sync;
+
+/// What a verb works on: the ledger, at one time, under the folder's lock.
+#[derive(Debug)]
+pub(crate) struct Desk<'a> {
+    pub(crate) held: &'a mut Held,
+    pub(crate) now: Timestamp,
+    /// How durable the frame must be at least.
+    pub(crate) least: Sync,
+    /// A verb failed after it had changed something.
+    pub(crate) broken: bool,
+}
+
+impl Desk<'_> {
+    pub(crate) fn ledger(&mut self) -> &mut Ledger {
+        &mut self.held.ledger
+    }
+
+    /// A payload's bytes, from memory or from the task's file. Nothing when
+    /// they are lost: then the task is set aside.
+    pub(crate) fn payload(
+        &mut self,
+        id: TaskId,
+        known: bytes::Bytes,
+    ) -> Result<Option<bytes::Bytes>> {
+        if !self.held.ledger.is_hollow(id) {
+            return Ok(Some(known));
+        }
+        match self.held.payload(id) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(Unread::Fault(error)) => {
+                self.broken = true;
+                Err(error)
+            }
+            Err(Unread::Lost(why)) => {
+                self.held.set_aside(id, &why, self.now)?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// A request with its way back.
+pub(crate) trait Ask: Send {
+    /// Runs it; may be called again after the folder was read anew.
+    fn run(&mut self, desk: &mut Desk<'_>) -> Result<()>;
+    /// Answers: what it found, or the error of the write.
+    fn answer(self: Box<Self>, outcome: Result<()>);
+}
+
+/// A request made of a function.
+pub(crate) struct Asked<T, F> {
+    least: Sync,
+    work: F,
+    found: Option<T>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<T, F> Asked<T, F> {
+    pub(crate) fn new(least: Sync, work: F) -> (Self, oneshot::Receiver<Result<T>>) {
+        let (reply, answer) = oneshot::channel();
+        (Asked { least, work, found: None, reply }, answer)
+    }
+}
+
+impl<T, F> Ask for Asked<T, F>
+where
+    T: Send,
+    F: FnMut(&mut Desk<'_>) -> Result<T> + Send,
+{
+    fn run(&mut self, desk: &mut Desk<'_>) -> Result<()> {
+        self.found = Some((self.work)(desk)?);
+        desk.least = desk.least.max(self.least);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<()>) {
+        let Asked { found, reply, .. } = *self;
+        let answer = outcome.and_then(|()| found.ok_or(StoreError::Closed));
+        // Nobody waits for it any more: what was asked is done all the same.
+        let _ = reply.send(answer);
+    }
+}
+
+/// What the keeper is told.
+pub(crate) enum Order {
+    Ask(Box<dyn Ask>),
+    /// Someone waits: look for what other processes do.
+    Look,
+    Close,
+}

@@ -1,0 +1,272 @@
+//! Everything but tasks' files, as lines of JSON: in the intent when it
+//! changed, and all of it in the state file of a checkpoint.
+
+use std::time::Duration;
+
+use gristmill_core::memory::{LeaseRecord, State};
+use gristmill_core::{
+    Assignment, Counters, Leadership, Minute, Override, Queue, QueueName, Result, Settings, Share,
+    TaskId, Timestamp, Token, WorkerId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::errors::corrupt;
+use crate::schedule_text::ScheduleText;
+use crate::settings_text;
+use crate::worker_text::WorkerText;
+
+/// One fact. It says what is so, never what changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Fact {
+    NextId(i64),
+    Queue(QueueText),
+    Counters { queue: u32, values: Vec<u64> },
+    Minute { queue: u32, at: i64, put: u64, done: u64, failed: u64 },
+    CallerId { queue: u32, id: String, task: i64, digest: String, until: i64 },
+    NoCallerId { queue: u32, id: String },
+    Lease(LeaseText),
+    Until { token: String, until: i64 },
+    Schedule(ScheduleText),
+    NoSchedule(String),
+    Role { role: String, leader: String, term: u64, until: i64 },
+    Worker { report: WorkerText, since: i64, seen: i64 },
+    NoWorker(String),
+    Assignment { term: u64, shares: Vec<(String, String, u32)>, published_at: i64 },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct QueueText {
+    number: u32,
+    name: String,
+    declared: Vec<(String, Value)>,
+    overridden: Option<(Value, String, i64)>,
+    paused: bool,
+    paused_by: Option<String>,
+    contract: Option<String>,
+    created_at: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LeaseText {
+    token: String,
+    queue: u32,
+    worker: String,
+    claimed_at: i64,
+    until: i64,
+    ids: Vec<i64>,
+    group: String,
+    slot: Option<u32>,
+}
+
+/// A stored instant.
+pub(crate) const fn instant(micros: i64) -> Timestamp {
+    Timestamp::from_micros(micros)
+}
+
+/// A duration as it is stored.
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A stored queue name.
+pub(crate) fn queue_name(stored: &str) -> Result<QueueName> {
+    QueueName::new(stored).map_err(|e| corrupt("a queue's name", e))
+}
+
+/// A stored worker id.
+pub(crate) fn worker_id(stored: &str) -> Result<WorkerId> {
+    WorkerId::new(stored).map_err(|e| corrupt("a worker's id", e))
+}
+
+fn token(stored: &str) -> Result<Token> {
+    stored.parse().map_err(|e| corrupt("a token", e))
+}
+
+impl QueueText {
+    fn new(queue: &Queue) -> Self {
+        QueueText {
+            number: queue.number,
+            name: queue.name.to_string(),
+            declared: queue
+                .declared
+                .iter()
+                .map(|(origin, patch)| (origin.to_string(), settings_text::write(patch)))
+                .collect(),
+            overridden: queue.overridden.as_ref().map(|change| {
+                (settings_text::write(&change.settings), change.by.clone(), change.at.as_micros())
+            }),
+            paused: queue.paused,
+            paused_by: queue.paused_by.clone(),
+            contract: queue.contract.clone(),
+            created_at: queue.created_at.as_micros(),
+        }
+    }
+
+    fn into_queue(self) -> Result<Queue> {
+        let declared = self
+            .declared
+            .iter()
+            .map(|(word, patch)| {
+                let origin = gristmill_core::Origin::ALL
+                    .into_iter()
+                    .find(|origin| origin.as_str() == word)
+                    .ok_or_else(|| corrupt("a queue's origin", word))?;
+                Ok((origin, settings_text::read(patch)?))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let overridden = match self.overridden {
+            None => None,
+            Some((patch, by, at)) => {
+                Some(Override { settings: settings_text::read(&patch)?, by, at: instant(at) })
+            }
+        };
+        let settings = Queue::effective(&Settings::default(), &declared, overridden.as_ref());
+        Ok(Queue {
+            name: queue_name(&self.name)?,
+            number: self.number,
+            declared,
+            overridden,
+            settings,
+            paused: self.paused,
+            paused_by: self.paused_by,
+            contract: self.contract,
+            created_at: instant(self.created_at),
+        })
+    }
+}
+
+impl LeaseText {
+    /// The lease's token and the tasks under it.
+    pub(crate) fn tasks(&self) -> Result<(Token, &[i64])> {
+        Ok((token(&self.token)?, &self.ids))
+    }
+}
+
+impl Fact {
+    pub(crate) fn queue(queue: &Queue) -> Self {
+        Fact::Queue(QueueText::new(queue))
+    }
+
+    pub(crate) fn counters(queue: u32, counters: &Counters) -> Self {
+        Fact::Counters { queue, values: counters.values() }
+    }
+
+    pub(crate) fn minute(queue: u32, minute: Minute) -> Self {
+        let Minute { at, put, done, failed } = minute;
+        Fact::Minute { queue, at: at.as_micros(), put, done, failed }
+    }
+
+    pub(crate) fn caller_id(
+        queue: u32,
+        id: &str,
+        known: Option<gristmill_core::memory::Remembered>,
+    ) -> Self {
+        let id = id.to_owned();
+        match known {
+            None => Fact::NoCallerId { queue, id },
+            Some((task, digest, until)) => Fact::CallerId {
+                queue,
+                id,
+                task: task.0,
+                digest: Token::from_bytes(digest).to_string(),
+                until: until.as_micros(),
+            },
+        }
+    }
+
+    pub(crate) fn lease(lease: LeaseRecord) -> Self {
+        Fact::Lease(LeaseText {
+            token: lease.token.to_string(),
+            queue: lease.number,
+            worker: lease.worker.to_string(),
+            claimed_at: lease.claimed_at.as_micros(),
+            until: lease.until.as_micros(),
+            ids: lease.ids.iter().map(|id| id.0).collect(),
+            group: lease.group,
+            slot: lease.slot,
+        })
+    }
+
+    pub(crate) fn assignment(assignment: &Assignment) -> Self {
+        let share =
+            |share: &Share| (share.worker.to_string(), share.queue.to_string(), share.processors);
+        Fact::Assignment {
+            term: assignment.term,
+            shares: assignment.shares.iter().map(share).collect(),
+            published_at: assignment.published_at.as_micros(),
+        }
+    }
+
+    pub(crate) fn role(role: &str, held: &Leadership, until: Timestamp) -> Self {
+        Fact::Role {
+            role: role.to_owned(),
+            leader: held.leader.to_string(),
+            term: held.term,
+            until: until.as_micros(),
+        }
+    }
+
+    /// Makes it so.
+    pub(crate) fn restore(self, state: &mut State) -> Result<()> {
+        match self {
+            Fact::NextId(next) => state.restore_next_id(next),
+            Fact::Queue(text) => state.restore_queue(text.into_queue()?),
+            Fact::Counters { queue, values } => {
+                state.restore_counters(queue, Counters::from_values(&values));
+            }
+            Fact::Minute { queue, at, put, done, failed } => {
+                let minute = Minute { at: instant(at), put, done, failed };
+                state.restore_minute(queue, minute);
+            }
+            Fact::CallerId { queue, id, task, digest, until } => {
+                let known = (TaskId(task), token(&digest)?.to_bytes(), instant(until));
+                state.restore_caller_id(queue, id, Some(known));
+            }
+            Fact::NoCallerId { queue, id } => state.restore_caller_id(queue, id, None),
+            Fact::Lease(text) => state.restore_lease(LeaseRecord {
+                token: token(&text.token)?,
+                number: text.queue,
+                worker: worker_id(&text.worker)?,
+                claimed_at: instant(text.claimed_at),
+                until: instant(text.until),
+                ids: text.ids.into_iter().map(TaskId).collect(),
+                group: text.group,
+                slot: text.slot,
+            }),
+            Fact::Until { token: stored, until } => {
+                state.restore_until(token(&stored)?, instant(until));
+            }
+            Fact::Schedule(text) => state.restore_schedule(text.into_schedule()?),
+            Fact::NoSchedule(name) => {
+                let name = gristmill_core::ScheduleName::new(&name)
+                    .map_err(|e| corrupt("a schedule's name", e))?;
+                state.remove_schedule(&name);
+            }
+            Fact::Role { role, leader, term, until } => {
+                let leader = worker_id(&leader)?;
+                let held = Leadership { leader, term, remaining: Duration::ZERO, mine: false };
+                state.restore_role(role, held, instant(until));
+            }
+            Fact::Worker { report, since, seen } => {
+                state.restore_worker(report.into_report()?, instant(since), instant(seen));
+            }
+            Fact::NoWorker(id) => {
+                state.forget_worker(&worker_id(&id)?);
+            }
+            Fact::Assignment { term, shares, published_at } => {
+                let shares = shares
+                    .into_iter()
+                    .map(|(worker, queue, processors)| {
+                        let (worker, queue) = (worker_id(&worker)?, queue_name(&queue)?);
+                        Ok(Share { worker, queue, processors })
+                    })
+                    .collect::<Result<_>>()?;
+                let published_at = instant(published_at);
+                state.restore_assignment(Assignment { term, shares, published_at });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! What is written to the intent: one frame for all that a group of calls
+//! decided, whole or not at all.
+
+use std::io::{self, Read, Write};
+
+use bytes::Bytes;
+use gristmill_core::{State, TaskId};
+use sha2::{Digest, Sha256};
+
+use crate::fact::Fact;
+
+const MAGIC: &[u8; 4] = b"GMi1";
+/// Bytes around a frame's body: the mark, its length, and the checksum.
+const AROUND: u64 = 4 + 8 + 16;
+
+/// One thing that is so from now on. Each says what is true afterwards and not
+/// what to change, so that doing it twice is doing it once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Something that is not a task's file.
+    Fact(Box<Fact>),
+    /// A task's file stands in this folder with these bytes, and in no other.
+    File { state: State, id: TaskId, queue: String, header: String, payload: Bytes },
+    /// A task's file stands in this folder with the bytes it had.
+    Move { state: State, id: TaskId, queue: String },
+    /// A task's file is gone.
+    Remove { id: TaskId, queue: String },
+    /// It goes on in this segment.
+    Next(u64),
+}
+
+fn put_bytes(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    to.write_all(&(bytes.len() as u64).to_le_bytes())?;
+    to.write_all(bytes)
+}
+
+fn put_task(to: &mut impl Write, tag: u8, state: State, id: TaskId, queue: &str) -> io::Result<()> {
+    let state = State::ALL.iter().position(|known| *known == state).unwrap_or_default();
+    to.write_all(&[tag, u8::try_from(state).unwrap_or_default()])?;
+    to.write_all(&id.0.to_le_bytes())?;
+    put_bytes(to, queue.as_bytes())
+}
+
+impl Entry {
+    fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        match self {
+            Entry::Fact(fact) => {
+                to.write_all(b"F")?;
+                put_bytes(to, &serde_json::to_vec(fact.as_ref())?)
+            }
+            Entry::File { state, id, queue, header, payload } => {
+                put_task(to, b'T', *state, *id, queue)?;
+                put_bytes(to, header.as_bytes())?;
+                put_bytes(to, payload)
+            }
+            Entry::Move { state, id, queue } => put_task(to, b'M', *state, *id, queue),
+            Entry::Remove { id, queue } => put_task(to, b'X', State::Pending, *id, queue),
+            Entry::Next(segment) => {
+                to.write_all(b"N")?;
+                to.write_all(&segment.to_le_bytes())
+            }
+        }
+    }
+
+    fn read(from: &mut Cursor) -> Option<Entry> {
+        let tag = from.array::<1>()?;
+        Some(match &tag {
+            b"F" => Entry::Fact(Box::new(serde_json::from_slice(&from.bytes()?).ok()?)),
+            b"N" => Entry::Next(u64::from_le_bytes(from.array()?)),
+            tag => {
+                let [state] = from.array::<1>()?;
+                let state = *State::ALL.get(usize::from(state))?;
+                let id = TaskId(i64::from_le_bytes(from.array()?));
+                let queue = from.text()?;
+                match tag {
+                    b"T" => Entry::File {
+                        state,
+                        id,
+                        queue,
+                        header: from.text()?,
+                        payload: from.bytes()?,
+                    },
+                    b"M" => Entry::Move { state, id, queue },
+                    b"X" => Entry::Remove { id, queue },
+                    _ => return None,
+                }
+            }
+        })
+    }
+}
+
+/// A frame's body that is being read.
+struct Cursor {
+    left: Bytes,
+}
+
+impl Cursor {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let found = *self.left.first_chunk::<N>()?;
+        self.left = self.left.slice(N..);
+        Some(found)
+    }
+
+    fn bytes(&mut self) -> Option<Bytes> {
+        let len = usize::try_from(u64::from_le_bytes(self.array()?)).ok()?;
+        (len <= self.left.len()).then(|| self.left.split_to(len))
+    }
+
+    fn text(&mut self) -> Option<String> {
+        String::from_utf8(self.bytes()?.to_vec()).ok()
+    }
+}
+
+/// Counts and sums up what passes through.
+struct Summing<W> {
+    to: W,
+    hash: Sha256,
+}
+
+impl<W: Write> Write for Summing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.hash.update(bytes.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Appends a frame; returns its length.
+pub(crate) fn append(to: &mut impl Write, entries: &[Entry]) -> io::Result<u64> {
+    let mut counting = Counting::default();
+    for entry in entries {
+        entry.write(&mut counting)?;
+    }
+    to.write_all(MAGIC)?;
+    let mut summing = Summing { to: &mut *to, hash: Sha256::new() };
+    summing.write_all(&counting.0.to_le_bytes())?;
+    for entry in entries {
+        entry.write(&mut summing)?;
+    }
+    let sum = summing.hash.finalize();
+    to.write_all(sum.get(..16).unwrap_or_default())?;
+    Ok(counting.0 + AROUND)
+}
+
+/// Counts what would be written.
+#[derive(Default)]
+struct Counting(u64);
+
+impl Write for Counting {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The next frame, with its length. Nothing when what follows is no whole
+/// frame: the end, or what a killed process left.
+pub(crate) fn read(from: &mut impl Read, left: u64) -> io::Result<Option<(Vec<Entry>, u64)>> {
+    if left < AROUND {
+        return Ok(None);
+    }
+    let (mut magic, mut length, mut sum) = ([0u8; 4], [0u8; 8], [0u8; 16]);
+    from.read_exact(&mut magic)?;
+    from.read_exact(&mut length)?;
+    let body = u64::from_le_bytes(length);
+    if magic != *MAGIC || body > left - AROUND {
+        return Ok(None);
+    }
+    let mut bytes = vec![0u8; usize::try_from(body).map_err(io::Error::other)?];
+    from.read_exact(&mut bytes)?;
+    from.read_exact(&mut sum)?;
+    let mut hash = Sha256::new();
+    hash.update(length);
+    hash.update(&bytes);
+    if !hash.finalize().starts_with(&sum) {
+        return Ok(None);
+    }
+    let mut cursor = Cursor { left: Bytes::from(bytes) };
+    let mut entries = Vec::new();
+    while !cursor.left.is_empty() {
+        let Some(entry) = Entry::read(&mut cursor) else {
+            return Err(io::Error::other("a whole frame holds something unknown"));
+        };
+        entries.push(entry);
+    }
+    Ok(Some((entries, body + AROUND)))
+}

@@ -1,0 +1,280 @@
+//! The one thread of a handle that touches the folder: it gathers what was
+//! asked meanwhile, takes the lock, catches up with other processes, runs the
+//! verbs, writes one frame for all of them, and answers.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use gristmill_core::{Clock, Limits, Result, StoreError, WakeSignal};
+
+use crate::ask::{Ask, Desk, Order};
+use crate::held::Held;
+use crate::intent::Keep;
+use crate::load::{Opener, load};
+use crate::lock::{self, Lock};
+use crate::persist::{Sync, Unwritten};
+use crate::spool::{LOCK, Spool};
+
+/// What other processes do is looked for this often while someone waits.
+const LOOK: Duration = Duration::from_millis(50);
+/// A process that wrote within this time is given way to.
+const SHARED: Duration = Duration::from_secs(1);
+/// What a relaxed queue wrote is safe from a power cut after this.
+const RELAXED: Duration = Duration::from_millis(900);
+
+/// What the keeper needs to know.
+pub(crate) struct Setup {
+    pub(crate) spool: Spool,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Limits,
+    pub(crate) group: usize,
+    pub(crate) busy_timeout: Duration,
+    pub(crate) intent_bytes: u64,
+    pub(crate) wake: Arc<WakeSignal>,
+    pub(crate) waiting: Arc<AtomicUsize>,
+}
+
+/// The thread's own things.
+pub(crate) struct Keeper {
+    pub(crate) setup: Setup,
+    pub(crate) lock: Lock,
+    /// Locked, shared, as long as this handle is open.
+    pub(crate) present: File,
+    /// Nothing after an error: then the folder is read anew.
+    pub(crate) held: Option<Held>,
+    /// Since when something of a relaxed queue is not synced.
+    unsynced: Option<Instant>,
+    /// When another process was last seen writing.
+    shared: Option<Instant>,
+    /// The end was asked for while a group was gathered.
+    closing: bool,
+}
+
+/// Why a group has no outcomes.
+enum Broken {
+    /// One of it may be to blame: each is run by itself.
+    Group(StoreError),
+    /// No better result can be had.
+    Whole(StoreError),
+}
+
+impl Keeper {
+    pub(crate) fn new(setup: Setup, lock: Lock, present: File, held: Held) -> Self {
+        Keeper {
+            setup,
+            lock,
+            present,
+            held: Some(held),
+            unsynced: None,
+            shared: None,
+            closing: false,
+        }
+    }
+
+    /// Serves until the store is closed or dropped.
+    pub(crate) fn serve(mut self, orders: &Receiver<Order>) {
+        while let Some(group) = self.gather(orders) {
+            if !group.is_empty() {
+                self.run(group);
+            }
+            if self.unsynced.is_some_and(|since| since.elapsed() >= RELAXED) {
+                self.sync_now();
+            }
+        }
+        self.sync_now();
+        self.leave();
+    }
+
+    /// What was asked since the last group. Nothing at all means the end.
+    fn gather(&mut self, orders: &Receiver<Order>) -> Option<Vec<Box<dyn Ask>>> {
+        if self.closing {
+            return None;
+        }
+        let first = match self.patience() {
+            None => orders.recv().ok(),
+            Some(patience) => match orders.recv_timeout(patience) {
+                Ok(order) => Some(order),
+                Err(RecvTimeoutError::Timeout) => Some(Order::Look),
+                Err(RecvTimeoutError::Disconnected) => None,
+            },
+        }?;
+        let mut group = Vec::new();
+        let mut next = Some(first);
+        while let Some(order) = next {
+            match order {
+                Order::Ask(ask) => group.push(ask),
+                Order::Look => self.look(),
+                // What came before it in the group is done first.
+                Order::Close if group.is_empty() => return None,
+                Order::Close => {
+                    self.closing = true;
+                    break;
+                }
+            }
+            next = if group.len() < self.setup.group { orders.try_recv().ok() } else { None };
+        }
+        Some(group)
+    }
+
+    /// How long to wait for the next request before something is due.
+    fn patience(&self) -> Option<Duration> {
+        let look = (self.setup.waiting.load(Ordering::Acquire) > 0).then_some(LOOK);
+        let sync = self.unsynced.map(|since| RELAXED.saturating_sub(since.elapsed()));
+        [look, sync].into_iter().flatten().min()
+    }
+
+    /// Wakes who waits when another process has written.
+    fn look(&mut self) {
+        let behind = self.held.as_ref().is_none_or(|held| held.intent.is_behind().unwrap_or(true));
+        if behind {
+            // Whoever is woken asks, and then it is read.
+            self.setup.wake.wake_all();
+        }
+    }
+
+    fn run(&mut self, mut group: Vec<Box<dyn Ask>>) {
+        match self.turn(&mut group) {
+            Ok(outcomes) => {
+                for (ask, outcome) in group.into_iter().zip(outcomes) {
+                    ask.answer(outcome);
+                }
+            }
+            Err(Broken::Group(_)) if group.len() > 1 => {
+                for ask in group {
+                    self.run(vec![ask]);
+                }
+            }
+            Err(Broken::Group(StoreError::DiskFull(_))) if self.make_room() => {
+                let outcome = match self.turn(&mut group) {
+                    Ok(outcomes) => outcomes.into_iter().next().unwrap_or(Ok(())),
+                    Err(Broken::Group(error) | Broken::Whole(error)) => Err(error),
+                };
+                for ask in group {
+                    ask.answer(outcome.clone());
+                }
+            }
+            Err(Broken::Group(error) | Broken::Whole(error)) => {
+                for ask in group {
+                    ask.answer(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// One turn under the lock. Each outcome is true once this returns.
+    fn turn(&mut self, group: &mut [Box<dyn Ask>]) -> std::result::Result<Vec<Result<()>>, Broken> {
+        if self.shared.is_some_and(|since| since.elapsed() < SHARED) {
+            lock::give_way();
+        }
+        let path = self.setup.spool.at(LOCK);
+        let turn = self.lock.take(&path, self.setup.busy_timeout).map_err(Broken::Whole)?;
+        let clock = &self.setup.clock;
+        let (mut held, others) = take_up(&self.setup, self.held.take()).map_err(Broken::Whole)?;
+        if others {
+            self.shared = Some(Instant::now());
+            self.setup.wake.wake_all();
+        }
+        held.ledger.observe(clock.now(), clock.monotonic(), turn.waited);
+        let now = clock.now();
+        let mut desk = Desk { held: &mut held, now, least: Sync::Light, broken: false };
+        let mut outcomes = Vec::with_capacity(group.len());
+        for ask in group.iter_mut() {
+            let outcome = ask.run(&mut desk);
+            if let (true, Err(error)) = (desk.broken, &outcome) {
+                return Err(Broken::Group(error.clone()));
+            }
+            outcomes.push(outcome);
+        }
+        let least = desk.least;
+        let draft = held.draft(now).map_err(Broken::Group)?;
+        match held.write(&draft, least) {
+            Ok(Sync::Full) => self.unsynced = None,
+            Ok(Sync::Relaxed) => {
+                self.unsynced.get_or_insert_with(Instant::now);
+            }
+            Ok(Sync::Light) => {}
+            // What memory says is not so: the folder is read anew.
+            Err(Unwritten::Nothing(error)) => return Err(Broken::Group(error)),
+            Err(Unwritten::Unknown(error)) => return Err(Broken::Whole(error)),
+        }
+        if held.intent.position().offset > self.setup.intent_bytes
+            && let Err(error) = held.checkpoint(now, Keep::Few)
+        {
+            tracing::warn!(%error, "no checkpoint could be made");
+        }
+        let woken = held.ledger.take_woken();
+        self.held = Some(held);
+        drop(turn);
+        if !woken.is_empty() {
+            self.setup.wake.wake(&woken);
+        }
+        Ok(outcomes)
+    }
+
+    /// Gives back the room that the intent takes; returns whether it could.
+    fn make_room(&mut self) -> bool {
+        let made = self.with_folder(|held, now| held.checkpoint(now, Keep::None));
+        if let Err(error) = &made {
+            tracing::warn!(%error, "no room could be made");
+        }
+        made.is_ok()
+    }
+
+    fn with_folder<T>(
+        &mut self,
+        work: impl FnOnce(&mut Held, gristmill_core::Timestamp) -> Result<T>,
+    ) -> Result<T> {
+        let path = self.setup.spool.at(LOCK);
+        let turn = self.lock.take(&path, self.setup.busy_timeout)?;
+        let (mut held, _) = take_up(&self.setup, self.held.take())?;
+        let done = work(&mut held, self.setup.clock.now())?;
+        self.held = Some(held);
+        drop(turn);
+        Ok(done)
+    }
+
+    fn sync_now(&mut self) {
+        if self.unsynced.take().is_some()
+            && let Some(held) = &self.held
+            && let Err(error) = held.intent.sync()
+        {
+            tracing::error!(%error, "what relaxed queues wrote could not be synced");
+        }
+    }
+
+    /// The last to leave makes a checkpoint, so that the folder stands for
+    /// itself: a person may then change it by hand.
+    fn leave(&mut self) {
+        let path = self.setup.spool.at(LOCK);
+        let left = self.lock.take(&path, self.setup.busy_timeout).and_then(|turn| {
+            if self.present.try_lock().is_ok()
+                && let Ok((mut held, _)) = take_up(&self.setup, self.held.take())
+                && held.intent.position().offset > 0
+            {
+                held.checkpoint(self.setup.clock.now(), Keep::None)?;
+            }
+            drop(turn);
+            Ok(())
+        });
+        if let Err(error) = left {
+            tracing::debug!(%error, "the folder was left without a checkpoint");
+        }
+    }
+}
+
+/// What is known of the folder, up to date; and whether others wrote.
+fn take_up(setup: &Setup, held: Option<Held>) -> Result<(Held, bool)> {
+    let now = setup.clock.now();
+    if let Some(mut held) = held {
+        match held.catch_up(now) {
+            Ok(others) => return Ok((held, others)),
+            // A segment that is gone: too much happened meanwhile.
+            Err(error) => tracing::info!(%error, "reading the whole folder again"),
+        }
+    }
+    let held = load(&setup.spool, &setup.limits, Opener::Another, now)?;
+    Ok((held, true))
+}

@@ -1,0 +1,69 @@
+//! Taking turns on one folder: an advisory lock that a killed process frees.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gristmill_core::{Result, StoreError};
+
+use crate::errors::fault;
+
+/// How often it is asked for at first, and when the wait has become long.
+const OFTEN: Duration = Duration::from_micros(250);
+const SELDOM: Duration = Duration::from_millis(1);
+/// A wait is long after this.
+const LONG: Duration = Duration::from_millis(100);
+
+/// The folder's one lock.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+}
+
+/// The lock while it is held.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    lock: &'a Lock,
+    /// How long it was waited for.
+    pub(crate) waited: Duration,
+}
+
+impl Lock {
+    pub(crate) fn new(file: File) -> Self {
+        Lock { file }
+    }
+
+    /// Waits for the turn.
+    pub(crate) fn take(&self, path: &Path, patience: Duration) -> Result<Turn<'_>> {
+        let asked = Instant::now();
+        loop {
+            match self.file.try_lock() {
+                Ok(()) => return Ok(Turn { lock: self, waited: asked.elapsed() }),
+                Err(TryLockError::WouldBlock) if asked.elapsed() < patience => {
+                    let long = asked.elapsed() > LONG;
+                    std::thread::sleep(if long { SELDOM } else { OFTEN });
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(StoreError::Busy(format!(
+                        "{} was locked for {patience:?}",
+                        path.display()
+                    )));
+                }
+                Err(TryLockError::Error(error)) => return Err(fault(path, &error)),
+            }
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // Nothing can be done when even this fails; the end of the process
+        // frees it.
+        let _ = self.lock.file.unlock();
+    }
+}
+
+/// Leaves the lock free for a moment, so that another process can have it.
+pub(crate) fn give_way() {
+    std::thread::sleep(OFTEN);
+}

@@ -1,0 +1,38 @@
+//! How a spool is opened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gristmill_core::{Clock, Limits, SystemClock};
+
+/// What can be said when a spool is opened. The defaults suit everyone.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// The store's limits.
+    pub limits: Limits,
+    /// How long another process's turn is waited for before the answer is
+    /// *busy*.
+    pub busy_timeout: Duration,
+    /// Whether a missing folder is made. Without it, a missing folder is an
+    /// error rather than an empty store where a full one was expected.
+    pub create: bool,
+    /// Most requests that share one write to the disk.
+    pub group: usize,
+    /// Bytes of intent after which the folder is synced and a new one begun.
+    pub intent_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            clock: Arc::new(SystemClock::default()),
+            limits: Limits::default(),
+            busy_timeout: Duration::from_secs(30),
+            create: true,
+            group: 1024,
+            intent_bytes: 8 << 20,
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! From what verbs touched to what is written: the entries of a frame, and how
+//! durable it must be.
+
+use std::collections::HashMap;
+
+use gristmill_core::memory::Changes;
+use gristmill_core::{Durability, Result, StoreError, TaskId, Timestamp};
+
+use crate::apply::{self, Before};
+use crate::fact::Fact;
+use crate::frame::Entry;
+use crate::held::{Held, Unread};
+use crate::intent::Keep;
+use crate::schedule_text::ScheduleText;
+use crate::spool::sync_folder;
+use crate::{snapshot, spool, task_file};
+
+/// Up to this many tasks are synced one by one at a checkpoint; more go with
+/// the whole file system.
+const ONE_BY_ONE: usize = 64;
+
+/// How a frame is written, lightest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sync {
+    /// A power cut may undo it: claims, extensions, reports.
+    Light,
+    /// It is synced within a second.
+    Relaxed,
+    /// It is synced before anyone is answered.
+    Full,
+}
+
+/// A frame before it is written.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    entries: Vec<Entry>,
+    before: HashMap<TaskId, Before>,
+    sync: Sync,
+}
+
+/// Why a group was not written.
+#[derive(Debug)]
+pub(crate) enum Unwritten {
+    /// Nothing of it was.
+    Nothing(StoreError),
+    /// It may or may not have been.
+    Unknown(StoreError),
+}
+
+impl Held {
+    /// What the verbs since the last frame made true.
+    pub(crate) fn draft(&mut self, now: Timestamp) -> Result<Draft> {
+        let mut draft = Draft { entries: Vec::new(), before: HashMap::new(), sync: Sync::Light };
+        loop {
+            let changes = self.ledger.take_changes();
+            self.facts(&changes, now, &mut draft.entries);
+            let mut lost = Vec::new();
+            for id in changes.tasks {
+                match self.task(id, &mut draft) {
+                    Ok(()) => {}
+                    Err(Unread::Fault(error)) => return Err(error),
+                    Err(Unread::Lost(why)) => lost.push((id, why)),
+                }
+            }
+            if lost.is_empty() {
+                return Ok(draft);
+            }
+            // Their leaving touches more.
+            for (id, why) in lost {
+                self.set_aside(id, &why, now)?;
+            }
+        }
+    }
+
+    fn facts(&mut self, changes: &Changes, now: Timestamp, entries: &mut Vec<Entry>) {
+        let ledger = &self.ledger;
+        let mut facts: Vec<Fact> = Vec::new();
+        if ledger.next_id() != self.next_id {
+            self.next_id = ledger.next_id();
+            facts.push(Fact::NextId(self.next_id));
+        }
+        facts.extend(changes.queues.iter().filter_map(|n| ledger.queue(*n)).map(Fact::queue));
+        for number in &changes.numbers {
+            facts.extend(ledger.counters(*number).map(|c| Fact::counters(*number, c)));
+            facts.extend(ledger.minute(*number, now).map(|minute| Fact::minute(*number, minute)));
+        }
+        for (number, id) in &changes.caller_ids {
+            facts.push(Fact::caller_id(*number, id, ledger.caller_id(*number, id)));
+        }
+        let leases = changes.leases.iter().filter_map(|token| ledger.lease_record(*token));
+        facts.extend(leases.map(Fact::lease));
+        for token in &changes.extended {
+            facts.extend(ledger.lease_record(*token).map(|lease| Fact::Until {
+                token: token.to_string(),
+                until: lease.until.as_micros(),
+            }));
+        }
+        for name in &changes.schedules {
+            facts.push(match ledger.schedule(name) {
+                Some(schedule) => Fact::Schedule(ScheduleText::new(schedule)),
+                None => Fact::NoSchedule(name.to_string()),
+            });
+        }
+        for role in &changes.roles {
+            facts.extend(ledger.role(role).map(|(held, until)| Fact::role(role, held, until)));
+        }
+        for id in &changes.workers {
+            facts.push(match ledger.worker(id) {
+                Some(known) => snapshot::worker(known),
+                None => Fact::NoWorker(id.to_string()),
+            });
+        }
+        if changes.assignment {
+            facts.extend(ledger.assignment().map(Fact::assignment));
+        }
+        entries.extend(facts.into_iter().map(|fact| Entry::Fact(Box::new(fact))));
+    }
+
+    fn task(&mut self, id: TaskId, draft: &mut Draft) -> Result<(), Unread> {
+        let before = self.before(id);
+        let Some(record) = self.ledger.task_record(id) else {
+            if let Some(known) = self.known.remove(&id) {
+                draft.sync = draft.sync.max(self.weight(known.queue.as_str()));
+                let queue = known.queue.to_string();
+                draft.entries.push(Entry::Remove { id, queue });
+                draft.before.insert(id, before);
+                self.touched.insert(id);
+            }
+            return Ok(());
+        };
+        let (state, queue) = (record.task.state, record.task.queue.to_string());
+        let hollow = self.ledger.is_hollow(id);
+        let digest = task_file::digest(&record);
+        let same = self.known.get(&id).is_some_and(|known| known.digest == digest)
+            && (hollow || record.payload_len == 0);
+        if same {
+            if before != Before::In(state) {
+                draft.entries.push(Entry::Move { state, id, queue });
+                draft.before.insert(id, before);
+                self.note(&record, digest);
+            }
+            return Ok(());
+        }
+        let payload = if hollow { self.payload(id)? } else { record.task.payload.bytes.clone() };
+        // A file that stands is written anew: until the intent is durable, the
+        // old one is all there is of the task.
+        let weight = match before {
+            Before::Nowhere => self.weight(&queue),
+            Before::In(_) | Before::Unknown => Sync::Full,
+        };
+        draft.sync = draft.sync.max(weight);
+        let header = task_file::header(&record, &payload);
+        draft.entries.push(Entry::File { state, id, queue, header, payload });
+        draft.before.insert(id, before);
+        self.note(&record, digest);
+        Ok(())
+    }
+
+    /// How durable a change of this queue's tasks is.
+    fn weight(&self, queue: &str) -> Sync {
+        let relaxed = self.ledger.all_queues().any(|known| {
+            known.name.as_str() == queue && known.settings.durability == Durability::Relaxed
+        });
+        if relaxed { Sync::Relaxed } else { Sync::Full }
+    }
+
+    /// Writes a frame down and does it. What it says is true, as durably as it
+    /// must be, once this returns.
+    pub(crate) fn write(&mut self, draft: &Draft, least: Sync) -> Result<Sync, Unwritten> {
+        if draft.entries.is_empty() {
+            return Ok(Sync::Light);
+        }
+        let sync = draft.sync.max(least);
+        let staged = apply::stage(&self.spool, &draft.entries)
+            .and_then(|()| self.intent.append(&draft.entries));
+        if let Err(error) = staged {
+            apply::unstage(&self.spool, &draft.entries);
+            return Err(Unwritten::Nothing(error));
+        }
+        if sync == Sync::Full {
+            self.intent.sync().map_err(Unwritten::Unknown)?;
+        }
+        // Decided. If the files cannot follow now, they will: whoever has the
+        // next turn rolls forward.
+        let done = apply::settle(&self.spool, &draft.entries, &draft.before)
+            .and_then(|()| self.intent.set_applied());
+        if let Err(error) = done {
+            tracing::warn!(%error, "the files are behind the intent");
+            self.unapplied = true;
+        }
+        for entry in &draft.entries {
+            if let Entry::File { id, .. } = entry {
+                self.ledger.hollow(*id);
+            }
+        }
+        Ok(sync)
+    }
+
+    /// Syncs the files, writes the state, and begins a new segment.
+    pub(crate) fn checkpoint(&mut self, now: Timestamp, keep: Keep) -> Result<()> {
+        if self.unapplied {
+            self.catch_up(now)?;
+        }
+        if keep == Keep::None {
+            self.intent.drop_old(self.checkpoint, keep)?;
+        }
+        self.sync_files()?;
+        self.intent.rotate()?;
+        let segment = self.intent.position().segment;
+        snapshot::write(&self.spool, &self.ledger, segment, now)?;
+        self.touched.clear();
+        self.checkpoint = segment;
+        self.intent.drop_old(segment, keep)
+    }
+
+    fn sync_files(&self) -> Result<()> {
+        if self.touched.len() > ONE_BY_ONE {
+            return self.spool.sync_everything();
+        }
+        let mut folders = std::collections::BTreeSet::new();
+        for id in &self.touched {
+            if let Some(known) = self.known.get(id) {
+                let path = self.spool.task(known.state, *id, known.queue.as_str());
+                match spool::open(&path).and_then(|file| file.sync_all()) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(crate::errors::fault(&path, &error));
+                    }
+                    _ => {}
+                }
+            }
+            for state in gristmill_core::State::ALL {
+                let folder = self.spool.folder(state);
+                folders.insert(folder.join(spool::shard(*id)));
+                folders.insert(folder);
+            }
+        }
+        for folder in folders.iter().filter(|folder| folder.exists()) {
+            sync_folder(folder)?;
+        }
+        Ok(())
+    }
+}

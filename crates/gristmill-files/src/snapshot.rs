@@ -1,0 +1,93 @@
+//! The state file: everything but the tasks' files as of a checkpoint, and
+//! where the intent goes on from there.
+
+use gristmill_core::memory::State as Ledger;
+use gristmill_core::{Result, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::errors::{At, corrupt};
+use crate::fact::Fact;
+use crate::schedule_text::ScheduleText;
+use crate::spool::{STATE, Spool};
+use crate::task_file::sum;
+use crate::worker_text::WorkerText;
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Opening {
+    gristmill_state: u32,
+    segment: u64,
+}
+
+/// All facts of a ledger.
+fn facts(ledger: &Ledger, now: Timestamp) -> Vec<Fact> {
+    let mut facts = vec![Fact::NextId(ledger.next_id())];
+    for queue in ledger.all_queues() {
+        let number = queue.number;
+        facts.push(Fact::queue(queue));
+        facts.extend(ledger.counters(number).map(|counters| Fact::counters(number, counters)));
+        facts.extend(ledger.all_minutes(number, now).map(|minute| Fact::minute(number, minute)));
+        let ids = ledger.caller_ids(number);
+        facts.extend(ids.map(|(id, known)| Fact::caller_id(number, id, Some(known))));
+    }
+    facts.extend(ledger.tokens().filter_map(|token| ledger.lease_record(token)).map(Fact::lease));
+    facts.extend(ledger.all_schedules().map(|s| Fact::Schedule(ScheduleText::new(s))));
+    for role in ledger.all_roles() {
+        facts.extend(ledger.role(role).map(|(held, until)| Fact::role(role, held, until)));
+    }
+    facts.extend(ledger.all_workers().filter_map(|id| ledger.worker(id)).map(worker));
+    facts.extend(ledger.assignment().map(Fact::assignment));
+    facts
+}
+
+/// A worker's report as a fact.
+pub(crate) fn worker(
+    (report, since, seen): &(gristmill_core::WorkerReport, Timestamp, Timestamp),
+) -> Fact {
+    let (since, seen) = (since.as_micros(), seen.as_micros());
+    Fact::Worker { report: WorkerText::new(report), since, seen }
+}
+
+fn line(text: &mut String, value: &impl Serialize) -> Result<()> {
+    text.push_str(&serde_json::to_string(value).map_err(|e| corrupt("the state", e))?);
+    text.push('\n');
+    Ok(())
+}
+
+/// Writes the state file: the intent before `segment` is not needed any more.
+pub(crate) fn write(spool: &Spool, ledger: &Ledger, segment: u64, now: Timestamp) -> Result<()> {
+    let mut text = String::new();
+    line(&mut text, &Opening { gristmill_state: 1, segment })?;
+    for fact in facts(ledger, now) {
+        line(&mut text, &fact)?;
+    }
+    let sum = sum(&text);
+    text.push_str(&sum);
+    text.push('\n');
+    spool.replace(STATE, text.as_bytes())
+}
+
+/// Reads the state file into an empty ledger; the segment to go on from.
+pub(crate) fn read(spool: &Spool, ledger: &mut Ledger) -> Result<u64> {
+    let path = spool.at(STATE);
+    let text = std::fs::read_to_string(&path).at(&path)?;
+    let damaged = |why: &str| corrupt(&path.display().to_string(), why);
+    let (body, said) = text
+        .trim_end()
+        .rsplit_once('\n')
+        .map(|(body, _)| text.split_at(body.len() + 1))
+        .ok_or_else(|| damaged("it is cut short"))?;
+    if sum(body) != said.trim_end() {
+        return Err(damaged("it does not fit its checksum"));
+    }
+    let mut lines = body.lines();
+    let opening: Opening = lines
+        .next()
+        .and_then(|line| serde_json::from_str(line).ok())
+        .ok_or_else(|| damaged("it does not begin as it should"))?;
+    for line in lines {
+        let fact: Fact = serde_json::from_str(line).map_err(|e| damaged(&e.to_string()))?;
+        fact.restore(ledger)?;
+    }
+    Ok(opening.segment)
+}

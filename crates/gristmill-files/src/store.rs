@@ -1,0 +1,179 @@
+//! The store: hands each verb to the thread that keeps the folder.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use gristmill_core::memory::State as Ledger;
+use gristmill_core::{Limits, Result, StoreError, WakeSignal};
+use tokio::sync::oneshot;
+
+use crate::Options;
+use crate::ask::{Asked, Desk, Order};
+use crate::errors::At;
+use crate::keeper::{Keeper, Setup};
+use crate::load::{Opener, load};
+use crate::lock::Lock;
+use crate::persist::Sync;
+use crate::spool::{Begun, LOCK, PRESENT, Spool, open_own};
+use crate::{intent, snapshot};
+
+/// Tasks as files in a folder.
+///
+/// Any number of processes may open the same folder; they take turns. One
+/// thread of this handle reads and writes it; nothing needs an asynchronous
+/// runtime but the timers of `wait`.
+#[derive(Debug)]
+pub struct FilesStore {
+    pub(crate) spool: Spool,
+    pub(crate) limits: Limits,
+    pub(crate) wake: Arc<WakeSignal>,
+    waiting: Arc<AtomicUsize>,
+    orders: Sender<Order>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    closed: AtomicBool,
+}
+
+impl FilesStore {
+    /// Opens the folder, making it when there is none. Blocks: it reads every
+    /// task's file, and waits for other processes that have their turn.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened, is no spool, or was written by a
+    /// newer program; each in a sentence that names it.
+    pub fn open(folder: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let spool = Spool::new(folder.as_ref());
+        spool.make_root(options.create)?;
+        let lock = Lock::new(open_own(&spool.at(LOCK)).at(&spool.at(LOCK))?);
+        let turn = lock.take(&spool.at(LOCK), options.busy_timeout)?;
+        let now = options.clock.now();
+        if spool.begin(options.create)? == Begun::New {
+            let ledger = Ledger::unbounded(options.limits.clone());
+            intent::make_segment(&spool, 1)?;
+            snapshot::write(&spool, &ledger, 1, now)?;
+            spool.mark()?;
+        }
+        let present = open_own(&spool.at(PRESENT)).at(&spool.at(PRESENT))?;
+        let opener = if present.try_lock().is_ok() { Opener::First } else { Opener::Another };
+        let held = load(&spool, &options.limits, opener, now)?;
+        // Whoever opens holds the folder's lock, so nobody comes in between.
+        present.lock_shared().at(&spool.at(PRESENT))?;
+        drop(turn);
+        let wake = Arc::new(WakeSignal::default());
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let setup = Setup {
+            spool: spool.clone(),
+            clock: options.clock.clone(),
+            limits: options.limits.clone(),
+            group: options.group.max(1),
+            busy_timeout: options.busy_timeout,
+            intent_bytes: options.intent_bytes,
+            wake: wake.clone(),
+            waiting: waiting.clone(),
+        };
+        let keeper = Keeper::new(setup, lock, present, held);
+        let (orders, received) = channel();
+        let thread = std::thread::Builder::new()
+            .name("gristmill-files".to_owned())
+            .spawn(move || keeper.serve(&received))
+            .map_err(|error| StoreError::Unavailable(format!("no thread: {error}")))?;
+        Ok(FilesStore {
+            spool,
+            limits: options.limits,
+            wake,
+            waiting,
+            orders,
+            thread: Mutex::new(Some(thread)),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.spool.root()
+    }
+
+    pub(crate) fn is_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    /// Has the keeper do something; the answer comes when it is written.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        least: Sync,
+        work: impl FnMut(&mut Desk<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.is_open()?;
+        let (asked, answer) = Asked::new(least, work);
+        self.orders.send(Order::Ask(Box::new(asked))).map_err(|_| StoreError::Closed)?;
+        self.answered(answer).await
+    }
+
+    async fn answered<T>(&self, answer: oneshot::Receiver<Result<T>>) -> Result<T> {
+        match answer.await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.is_open()?;
+                Err(StoreError::Unknown("the store's thread ended unexpectedly".to_owned()))
+            }
+        }
+    }
+
+    /// Lets the keeper look for what other processes do while this lives.
+    pub(crate) fn attend(&self) -> Attendance<'_> {
+        if self.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
+            let _ = self.orders.send(Order::Look);
+        }
+        Attendance(&self.waiting)
+    }
+
+    /// Ends the thread after what was asked before is done.
+    pub(crate) async fn end(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.wake.wake_all();
+        let _ = self.orders.send(Order::Close);
+        let thread = self.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let Some(thread) = thread else { return Ok(()) };
+        // Joining blocks, so another thread does it.
+        let (joined, end) = oneshot::channel();
+        std::thread::spawn(move || {
+            let _ = joined.send(thread.join().is_ok());
+        });
+        match end.await {
+            Ok(true) => Ok(()),
+            _ => Err(StoreError::Unavailable("the store's thread ended unexpectedly".to_owned())),
+        }
+    }
+}
+
+/// How long a dropped store waits for its thread.
+const PARTING: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Drop for FilesStore {
+    /// Ends the thread and waits a moment for it, so that the folder is
+    /// usually left in order afterwards; `close` waits for certain.
+    fn drop(&mut self) {
+        let _ = self.orders.send(Order::Close);
+        let start = std::time::Instant::now();
+        let thread = self.thread.get_mut().map(Option::take).unwrap_or_default();
+        while thread.as_ref().is_some_and(|thread| !thread.is_finished())
+            && start.elapsed() < PARTING
+        {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
+/// Someone waits for work.
+pub(crate) struct Attendance<'a>(&'a AtomicUsize);
+
+impl Drop for Attendance<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,339 @@
+//! A task's file: lines a person can read, an empty line, and the payload's
+//! bytes as they were given.
+//!
+//! The lines end with a checksum of themselves, and one of them is the
+//! payload's. So a torn or changed file is noticed, and a restart needs to
+//! read only the beginning of each.
+
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hasher};
+
+use gristmill_core::memory::TaskRecord;
+use gristmill_core::{
+    Attempt, Encoding, Headers, Note, Payload, QueueName, State, Task, TaskId, Timestamp, Token,
+    Unique, WorkerId,
+};
+use sha2::{Digest, Sha256};
+
+/// The first line of every task's file.
+const FIRST: &str = "gristmill task 1";
+
+/// A file's lines, read back.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) record: TaskRecord,
+    /// The lines' length, with the empty one: where the payload begins.
+    pub(crate) header_len: usize,
+    /// The payload's checksum.
+    pub(crate) sha256: String,
+}
+
+/// The lines of a task's file.
+pub(crate) fn header(record: &TaskRecord, payload: &[u8]) -> String {
+    let mut text = lines(record, true);
+    let _ = writeln!(text, "bytes: {}", payload.len());
+    let _ = writeln!(text, "sha256: {}", hex(&Sha256::digest(payload)));
+    let sum = sum(&text);
+    let _ = writeln!(text, "sum: {sum}\n");
+    text
+}
+
+/// What tells whether a file has to be written anew: everything in its lines
+/// that a claim leaves as it is.
+pub(crate) fn digest(record: &TaskRecord) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(lines(record, false).as_bytes());
+    hasher.write_usize(record.payload_len);
+    hasher.finish()
+}
+
+fn lines(record: &TaskRecord, all: bool) -> String {
+    let TaskRecord { task, in_flight, started_releases, settled, .. } = record;
+    let mut text = String::with_capacity(512);
+    let _ = writeln!(text, "{FIRST}\nid: {}\nqueue: {}", task.id, task.queue);
+    for (name, value) in [("key", &task.key), ("group", &task.group), ("source", &task.source)] {
+        line(&mut text, name, value.as_deref());
+    }
+    let _ = writeln!(text, "priority: {}\nencoding: {}", task.priority, task.payload.encoding);
+    let _ = writeln!(text, "unique: {}\ncreated_at: {}", task.unique, task.created_at);
+    let _ = writeln!(text, "run_at: {}", task.run_at);
+    time(&mut text, "prev_run_at", task.prev_run_at);
+    let _ = writeln!(text, "attempts: {}\nclaims: {}", task.attempts, task.claims);
+    number(&mut text, "expiries", task.expiries);
+    number(&mut text, "started_releases", *started_releases);
+    if all {
+        time(&mut text, "claimed_at", task.claimed_at);
+        number(&mut text, "in_flight", u32::from(*in_flight));
+    }
+    number(&mut text, "cancel_requested", u32::from(task.cancel_requested));
+    time(&mut text, "failed_at", task.failed_at);
+    line(&mut text, "error", task.error.as_deref());
+    for Attempt { worker, claimed_at, ended_at, end, error } in &task.history {
+        let _ = write!(text, "attempt: {worker} {claimed_at} {ended_at} {}", end.as_str());
+        if let Some(error) = error {
+            text.push(' ');
+            escape(&mut text, error);
+        }
+        text.push('\n');
+    }
+    if let Some(Note { text: note, by }) = &task.note {
+        line(&mut text, "note", Some(note));
+        line(&mut text, "note_by", Some(by));
+    }
+    line(&mut text, "resolved_by", task.resolved_by.as_deref());
+    time(&mut text, "resolved_at", task.resolved_at);
+    if let Some(token) = settled {
+        let _ = writeln!(text, "settled: {token}");
+    }
+    for (name, value) in &task.headers {
+        let mut escaped = String::new();
+        escape(&mut escaped, name);
+        let _ = write!(text, "header: {}=", escaped.replace('=', "\\u{3d}"));
+        escape(&mut text, value);
+        text.push('\n');
+    }
+    text
+}
+
+fn line(text: &mut String, name: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        let _ = write!(text, "{name}: ");
+        escape(text, value);
+        text.push('\n');
+    }
+}
+
+fn time(text: &mut String, name: &str, value: Option<Timestamp>) {
+    if let Some(value) = value {
+        let _ = writeln!(text, "{name}: {value}");
+    }
+}
+
+fn number(text: &mut String, name: &str, value: u32) {
+    if value != 0 {
+        let _ = writeln!(text, "{name}: {value}");
+    }
+}
+
+/// One line of any text: what would end or hide it is written as `\n`, `\r`,
+/// `\\` or `\u{..}`.
+fn escape(text: &mut String, value: &str) {
+    for c in value.chars() {
+        match c {
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            c if c.is_control() => {
+                let _ = write!(text, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => text.push(c),
+        }
+    }
+}
+
+fn unescape(value: &str) -> Option<String> {
+    if !value.contains('\\') {
+        return Some(value.to_owned());
+    }
+    let mut text = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            text.push(c);
+            continue;
+        }
+        match chars.next()? {
+            '\\' => text.push('\\'),
+            'n' => text.push('\n'),
+            'r' => text.push('\r'),
+            'u' => {
+                let code: String = chars.by_ref().skip(1).take_while(|c| *c != '}').collect();
+                text.push(char::from_u32(u32::from_str_radix(&code, 16).ok()?)?);
+            }
+            _ => return None,
+        }
+    }
+    Some(text)
+}
+
+/// The beginning of a SHA-256, for what only has to be found damaged.
+pub(crate) fn sum(bytes: impl AsRef<[u8]>) -> String {
+    let full = Sha256::digest(bytes.as_ref());
+    hex(full.get(..8).unwrap_or_default())
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// Where the lines end, if the bytes reach that far.
+pub(crate) fn header_end(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(2).position(|two| two == b"\n\n").map(|at| at + 2)
+}
+
+/// Reads a file's lines back; the folder says the state.
+///
+/// # Errors
+/// What is wrong with them, in words.
+pub(crate) fn parse(bytes: &[u8], state: State) -> Result<Parsed, String> {
+    let header_len = header_end(bytes).ok_or("it has no end of the header")?;
+    let text = bytes.get(..header_len).unwrap_or_default();
+    let text = std::str::from_utf8(text).map_err(|_| "the header is not text")?;
+    let (body, said) = text
+        .strip_suffix("\n\n")
+        .and_then(|text| text.rsplit_once("\nsum: "))
+        .ok_or("the header has no checksum")?;
+    let body = text.get(..=body.len()).unwrap_or_default();
+    if sum(body) != said {
+        return Err("the header does not fit its checksum".to_owned());
+    }
+    let mut lines = body.lines();
+    if lines.next() != Some(FIRST) {
+        return Err("it is not a task's file".to_owned());
+    }
+    let mut fields = Fields::default();
+    for line in lines {
+        let (name, value) = line.split_once(": ").ok_or_else(|| format!("not a line: {line}"))?;
+        fields.read(name, value).ok_or_else(|| format!("'{name}' cannot be read"))?;
+    }
+    let (record, sha256) = fields.record(state).ok_or("a line is missing")?;
+    Ok(Parsed { record, header_len, sha256 })
+}
+
+/// The payload of a whole file, if it is as it was put.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub(crate) fn payload(bytes: &bytes::Bytes, parsed: &Parsed) -> Result<bytes::Bytes, String> {
+    let payload = bytes.slice(parsed.header_len.min(bytes.len())..);
+    if payload.len() != parsed.record.payload_len {
+        return Err(format!(
+            "the payload has {} bytes and {} were put",
+            payload.len(),
+            parsed.record.payload_len
+        ));
+    }
+    if hex(&Sha256::digest(&payload)) != parsed.sha256 {
+        return Err("the payload does not fit its checksum".to_owned());
+    }
+    Ok(payload)
+}
+
+/// The values of a file's lines as they come.
+#[derive(Default)]
+struct Fields {
+    id: Option<TaskId>,
+    queue: Option<QueueName>,
+    texts: [Option<String>; 7],
+    priority: i16,
+    encoding: Option<Encoding>,
+    unique: Option<Unique>,
+    times: [Option<Timestamp>; 6],
+    numbers: [u32; 6],
+    history: Vec<Attempt>,
+    settled: Option<Token>,
+    headers: Headers,
+    bytes: Option<usize>,
+    sha256: Option<String>,
+}
+
+const TEXTS: [&str; 7] = ["key", "group", "source", "error", "note", "note_by", "resolved_by"];
+const TIMES: [&str; 6] =
+    ["created_at", "run_at", "prev_run_at", "claimed_at", "failed_at", "resolved_at"];
+const NUMBERS: [&str; 6] =
+    ["attempts", "claims", "expiries", "started_releases", "in_flight", "cancel_requested"];
+
+impl Fields {
+    fn read(&mut self, name: &str, value: &str) -> Option<()> {
+        if let Some(at) = TEXTS.iter().position(|known| *known == name) {
+            *self.texts.get_mut(at)? = Some(unescape(value)?);
+            return Some(());
+        }
+        if let Some(at) = TIMES.iter().position(|known| *known == name) {
+            *self.times.get_mut(at)? = Some(value.parse().ok()?);
+            return Some(());
+        }
+        if let Some(at) = NUMBERS.iter().position(|known| *known == name) {
+            *self.numbers.get_mut(at)? = value.parse().ok()?;
+            return Some(());
+        }
+        match name {
+            "id" => self.id = Some(value.parse().ok()?),
+            "queue" => self.queue = Some(QueueName::new(value).ok()?),
+            "priority" => self.priority = value.parse().ok()?,
+            "encoding" => self.encoding = Some(value.parse().ok()?),
+            "unique" => self.unique = Some(value.parse().ok()?),
+            "attempt" => self.history.push(attempt(value)?),
+            "settled" => self.settled = Some(value.parse().ok()?),
+            "header" => {
+                let (name, value) = value.split_once('=')?;
+                self.headers.insert(unescape(name)?, unescape(value)?);
+            }
+            "bytes" => self.bytes = Some(value.parse().ok()?),
+            "sha256" => self.sha256 = Some(value.to_owned()),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn record(self, state: State) -> Option<(TaskRecord, String)> {
+        let [key, group, source, error, note, note_by, resolved_by] = self.texts;
+        let [created_at, run_at, prev_run_at, claimed_at, failed_at, resolved_at] = self.times;
+        let [attempts, claims, expiries, started_releases, in_flight, cancel] = self.numbers;
+        let note = note.map(|text| Note { text, by: note_by.unwrap_or_default() });
+        let task = Task {
+            id: self.id?,
+            queue: self.queue?,
+            payload: Payload { bytes: bytes::Bytes::new(), encoding: self.encoding? },
+            key,
+            group,
+            source,
+            priority: self.priority,
+            state,
+            blocked: false,
+            unique: self.unique?,
+            attempts,
+            claims,
+            expiries,
+            created_at: created_at?,
+            run_at: run_at?,
+            prev_run_at,
+            claimed_at,
+            lease: None,
+            cancel_requested: cancel != 0,
+            failed_at,
+            error,
+            history: self.history,
+            note,
+            resolved_by,
+            resolved_at,
+            headers: self.headers,
+        };
+        let record = TaskRecord {
+            task,
+            payload_len: self.bytes?,
+            in_flight: in_flight != 0,
+            started_releases,
+            settled: self.settled,
+        };
+        Some((record, self.sha256?))
+    }
+}
+
+fn attempt(value: &str) -> Option<Attempt> {
+    let mut words = value.splitn(5, ' ');
+    Some(Attempt {
+        worker: WorkerId::new(words.next()?).ok()?,
+        claimed_at: words.next()?.parse().ok()?,
+        ended_at: words.next()?.parse().ok()?,
+        end: words.next()?.parse().ok()?,
+        error: match words.next() {
+            Some(error) => Some(unescape(error)?),
+            None => None,
+        },
+    })
+}

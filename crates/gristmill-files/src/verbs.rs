@@ -1,0 +1,313 @@
+//! The verbs of the port. The rules are the ledger's; here is what each answer
+//! must survive, and where payloads come from.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gristmill_core::{
+    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
+    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId,
+    WakeMark, WorkerId, WorkerReport, WorkerView,
+};
+
+use crate::FilesStore;
+use crate::ask::Desk;
+use crate::persist::Sync::{Full, Light};
+
+#[async_trait]
+impl Store for FilesStore {
+    // What a put or settlement must survive follows from the queues whose
+    // tasks' files it changes, so neither asks for more here.
+    async fn put(&self, request: PutRequest) -> Result<PutReport> {
+        self.ask(Light, move |desk| {
+            let now = desk.now;
+            desk.ledger().put(request.clone(), now)
+        })
+        .await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claim> {
+        self.ask(Light, move |desk| claim(desk, &request)).await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
+        self.ask(Light, move |desk| {
+            let now = desk.now;
+            desk.ledger().settle(settlements.clone(), now)
+        })
+        .await
+    }
+
+    async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
+        self.ask(Light, move |desk| {
+            let now = desk.now;
+            desk.ledger().extend(&extensions, now)
+        })
+        .await
+    }
+
+    async fn reclaim(&self) -> Result<u64> {
+        self.ask(Light, |desk| {
+            let now = desk.now;
+            Ok(desk.ledger().reclaim(None, now))
+        })
+        .await
+    }
+
+    async fn sweep(&self) -> Result<SweepReport> {
+        self.ask(Light, |desk| {
+            let now = desk.now;
+            Ok(desk.ledger().sweep(now))
+        })
+        .await
+    }
+
+    fn mark(&self) -> WakeMark {
+        self.wake.mark()
+    }
+
+    async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) -> Result<()> {
+        self.is_open()?;
+        let attendance = self.attend();
+        self.wake.wait(queues, since, timeout.min(self.limits.wait)).await;
+        drop(attendance);
+        self.is_open()
+    }
+
+    async fn find(&self, queue: &QueueName, keys: &[String]) -> Result<Vec<KeyStanding>> {
+        let (queue, keys) = (queue.clone(), keys.to_vec());
+        self.ask(Light, move |desk| desk.ledger().find(&queue, &keys)).await
+    }
+
+    async fn get(&self, id: TaskId) -> Result<Option<Task>> {
+        self.ask(Light, move |desk| {
+            let found = desk.ledger().get(id);
+            Ok(with_payloads(desk, found.into_iter().collect())?.pop())
+        })
+        .await
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<Page> {
+        self.ask(Light, move |desk| {
+            let page = desk.ledger().list(&request);
+            Ok(Page { tasks: with_payloads(desk, page.tasks)?, next: page.next })
+        })
+        .await
+    }
+
+    async fn operate(&self, operation: Operation) -> Result<OperationReport> {
+        self.ask(Full, move |desk| {
+            let now = desk.now;
+            desk.ledger().operate(&operation, now)
+        })
+        .await
+    }
+
+    async fn import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
+        self.ask(Light, move |desk| {
+            let now = desk.now;
+            desk.ledger().import(import.clone(), now)
+        })
+        .await
+    }
+
+    async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {
+        self.ask(Full, move |desk| {
+            let now = desk.now;
+            desk.ledger().declare_queue(declaration.clone(), now)
+        })
+        .await
+    }
+
+    async fn override_queue(
+        &self,
+        queue: &QueueName,
+        settings: SettingsPatch,
+        by: &str,
+    ) -> Result<Declared> {
+        let (queue, by) = (queue.clone(), by.to_owned());
+        self.ask(Full, move |desk| {
+            let now = desk.now;
+            desk.ledger().override_queue(&queue, &settings, &by, now)
+        })
+        .await
+    }
+
+    async fn reset_queue(&self, queue: &QueueName, _by: &str) -> Result<Declared> {
+        let queue = queue.clone();
+        self.ask(Full, move |desk| desk.ledger().reset_queue(&queue)).await
+    }
+
+    async fn pause_queue(&self, queue: &QueueName, paused: bool, by: &str) -> Result<()> {
+        let (queue, by) = (queue.clone(), by.to_owned());
+        self.ask(Full, move |desk| desk.ledger().pause_queue(&queue, paused, &by)).await
+    }
+
+    async fn register_contract(&self, change: ContractChange) -> Result<ContractAnswer> {
+        self.ask(Full, move |desk| desk.ledger().register_contract(change.clone())).await
+    }
+
+    async fn queues(&self) -> Result<Vec<Queue>> {
+        self.ask(Light, |desk| Ok(desk.ledger().all_queues().cloned().collect())).await
+    }
+
+    async fn stats(&self) -> Result<Vec<QueueStats>> {
+        self.ask(Light, |desk| {
+            let now = desk.now;
+            Ok(desk.ledger().stats(now))
+        })
+        .await
+    }
+
+    async fn minutes(&self, queue: &QueueName, back: Duration) -> Result<Vec<Minute>> {
+        let queue = queue.clone();
+        self.ask(Light, move |desk| {
+            let from = desk.now.before(back);
+            desk.ledger().minutes(&queue, from)
+        })
+        .await
+    }
+
+    async fn declare_schedule(&self, declaration: ScheduleDeclaration) -> Result<Schedule> {
+        self.ask(Full, move |desk| {
+            let now = desk.now;
+            desk.ledger().declare_schedule(declaration.clone(), now)
+        })
+        .await
+    }
+
+    async fn schedules(&self) -> Result<Vec<Schedule>> {
+        self.ask(Light, |desk| Ok(desk.ledger().all_schedules().cloned().collect())).await
+    }
+
+    async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        let name = name.clone();
+        self.ask(Full, move |desk| Ok(desk.ledger().remove_schedule(&name))).await
+    }
+
+    async fn pause_schedule(&self, name: &ScheduleName, paused: bool, by: &str) -> Result<bool> {
+        let (name, by) = (name.clone(), by.to_owned());
+        self.ask(Full, move |desk| {
+            let now = desk.now;
+            Ok(desk.ledger().pause_schedule(&name, paused, &by, now))
+        })
+        .await
+    }
+
+    async fn fire(&self, fire: Fire) -> Result<FireAnswer> {
+        self.ask(Full, move |desk| {
+            let now = desk.now;
+            desk.ledger().fire(fire.clone(), now)
+        })
+        .await
+    }
+
+    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership> {
+        let (role, who) = (role.to_owned(), who.clone());
+        // Full: a term that a power cut takes back could be given twice.
+        self.ask(Full, move |desk| {
+            let now = desk.now;
+            Ok(desk.ledger().campaign(&role, &who, hold, now))
+        })
+        .await
+    }
+
+    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
+        let (role, who) = (role.to_owned(), who.clone());
+        self.ask(Full, move |desk| {
+            let now = desk.now;
+            Ok(desk.ledger().resign(&role, &who, now))
+        })
+        .await
+    }
+
+    async fn report_worker(&self, report: WorkerReport) -> Result<()> {
+        self.ask(Light, move |desk| {
+            let now = desk.now;
+            desk.ledger().report_worker(report.clone(), now);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
+        let id = id.clone();
+        self.ask(Light, move |desk| Ok(desk.ledger().forget_worker(&id))).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerView>> {
+        self.ask(Light, |desk| {
+            let now = desk.now;
+            Ok(desk.ledger().workers(now))
+        })
+        .await
+    }
+
+    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published> {
+        self.ask(Full, move |desk| {
+            let now = desk.now;
+            Ok(desk.ledger().publish_assignment(assignment.clone(), now))
+        })
+        .await
+    }
+
+    async fn assignment(&self) -> Result<Option<Assignment>> {
+        self.ask(Light, |desk| Ok(desk.ledger().assignment().cloned())).await
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            survives_kill: true,
+            survives_power_cut: true,
+            several_processes: true,
+            put_in_transaction: false,
+            bound_subjects: false,
+            atomic_follow_ups: true,
+            exact_capacity: true,
+            pushes_across_processes: false,
+            meant_for: 100_000,
+        }
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.end().await
+    }
+}
+
+/// A claim with its payloads. A task whose file is damaged is set aside, and
+/// its neighbours are claimed all the same.
+fn claim(desk: &mut Desk<'_>, request: &ClaimRequest) -> Result<Claim> {
+    let now = desk.now;
+    let mut claim = desk.ledger().claim(request.clone(), now)?;
+    // A slot that a power cut gives back could be held twice.
+    let slots = claim.tasks.first().is_some_and(|task| task.slot.is_some());
+    for mut task in std::mem::take(&mut claim.tasks) {
+        if let Some(bytes) = desk.payload(task.id, task.payload.bytes.clone())? {
+            task.payload.bytes = bytes;
+            claim.tasks.push(task);
+        }
+    }
+    if slots {
+        desk.least = Full;
+    }
+    Ok(claim)
+}
+
+/// Tasks with their payloads; those whose file is damaged are set aside.
+fn with_payloads(desk: &mut Desk<'_>, tasks: Vec<Task>) -> Result<Vec<Task>> {
+    let mut whole = Vec::with_capacity(tasks.len());
+    for mut task in tasks {
+        if let Some(bytes) = desk.payload(task.id, task.payload.bytes.clone())? {
+            task.payload.bytes = bytes;
+            whole.push(task);
+        }
+    }
+    Ok(whole)
+}

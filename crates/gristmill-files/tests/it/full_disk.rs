@@ -1,0 +1,70 @@
+//! A disk without room: a clear answer, nothing half-written, and work goes on
+//! once there is room again.
+
+use gristmill_core::{NewTask, Payload, SettingsPatch, Store, StoreError};
+
+use crate::support::{Place, claim, declare, done, put, request, sound, stats, task};
+
+/// A small file system of its own, where this process may mount one.
+struct SmallDisk {
+    folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn mount(bytes: usize) -> Option<Self> {
+        let folder = tempfile::tempdir().ok()?;
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"])
+            .arg(folder.path())
+            .output()
+            .ok()?;
+        mounted.status.success().then_some(SmallDisk { folder })
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(self.folder.path()).output();
+    }
+}
+
+fn large() -> NewTask {
+    NewTask::new(Payload::raw(vec![7u8; 200_000]))
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_survived() {
+    let Some(disk) = SmallDisk::mount(4 << 20) else {
+        eprintln!("skipped: no file system can be mounted here");
+        return;
+    };
+    let place = Place::new();
+    let path = disk.folder.path().join("spool");
+    let store = gristmill_files::FilesStore::open(&path, place.options()).expect("a store");
+    declare(&store, "q", SettingsPatch::default()).await;
+    put(&store, "q", vec![task("1")]).await;
+    let mut stored = 1;
+    let refused = loop {
+        match store.put(request("q", vec![large()])).await {
+            Ok(report) => stored += report.enqueued() as u64,
+            Err(error) => break error,
+        }
+        assert!(stored < 100, "the disk is never full");
+    };
+    assert!(matches!(refused, StoreError::DiskFull(_)), "{refused:?}");
+    assert!(refused.is_retryable() && refused.wrote_nothing());
+    assert_eq!(stats(&store, "q").await.ready, stored);
+    // Room again: the same handle goes on.
+    let remount = std::process::Command::new("mount")
+        .args(["-o", "remount,size=64m"])
+        .arg(disk.folder.path())
+        .output()
+        .unwrap();
+    assert!(remount.status.success());
+    assert!(put(&store, "q", vec![large()]).await[0].is_enqueued());
+    let taken = claim(&store, "q", 100).await;
+    assert_eq!(taken.tasks.len() as u64, stored + 1);
+    done(&store, &taken).await;
+    sound(&store).await;
+    store.close().await.unwrap();
+}

@@ -36,12 +36,20 @@ pub(crate) async fn open(url: &str, missing: Missing) -> Result<Mill, Failure> {
         )),
         StoreUrl::Sqlite(path) => {
             look_at(&path, missing)?;
-            Ok(match missing {
-                Missing::Create => Mill::open(url).await?,
-                Missing::Fail => Mill::open_existing(url).await?,
-            })
+            open_durable(url, missing).await
+        }
+        StoreUrl::Files(folder) => {
+            look_at_folder(&folder, missing)?;
+            open_durable(url, missing).await
         }
     }
+}
+
+async fn open_durable(url: &str, missing: Missing) -> Result<Mill, Failure> {
+    Ok(match missing {
+        Missing::Create => Mill::open(url).await?,
+        Missing::Fail => Mill::open_existing(url).await?,
+    })
 }
 
 /// Opens any store, for a process that stays.
@@ -65,6 +73,12 @@ fn look_at(path: &Path, missing: Missing) -> Result<(), Failure> {
             format!("{shown} is a folder, not a store: name a file in it with --store"),
         ));
     }
+    look_at_folder(path, missing)
+}
+
+/// Says what is missing.
+fn look_at_folder(path: &Path, missing: Missing) -> Result<(), Failure> {
+    let shown = path.display();
     if missing == Missing::Fail && !path.exists() {
         return Err(Failure::new(
             Exit::Unusable,

@@ -12,6 +12,7 @@ use gristmill_core::{Result, State, TaskId};
 use crate::FilesStore;
 use crate::errors::At;
 use crate::held::Held;
+use crate::load::by_folder;
 use crate::persist::Sync;
 use crate::spool::{CORRUPT, Spool};
 use crate::{scan, task_file};
@@ -75,7 +76,8 @@ fn check(held: &Held) -> Result<Vec<Finding>> {
             .and_then(|parsed| task_file::payload(&bytes, &parsed).map(|_| parsed));
         match parsed {
             Err(why) => findings.push(Finding(format!("{shown}: {why}"))),
-            Ok(parsed) => {
+            Ok(mut parsed) => {
+                by_folder(&mut parsed.record);
                 let said = held.ledger.task_record(id);
                 let same = said.as_ref().is_some_and(|said| {
                     said.task.state == state

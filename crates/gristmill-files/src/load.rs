@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use gristmill_core::memory::State as Ledger;
+use gristmill_core::memory::{State as Ledger, TaskRecord};
 use gristmill_core::{Limits, Result, State, TaskId, Timestamp, Token};
 
 use crate::apply;
@@ -160,6 +160,14 @@ fn enforce(spool: &Spool, wanted: &BTreeMap<TaskId, Wanted>) -> Result<()> {
     Ok(())
 }
 
+/// The folder is right, whatever the lines say: a file that was moved from
+/// `failed/` to `pending/` by hand is a task to run again.
+pub(crate) fn by_folder(record: &mut TaskRecord) {
+    if matches!(record.task.state, State::Pending | State::Processing) {
+        record.task.failed_at = None;
+    }
+}
+
 /// Reads every task's file; what cannot be used goes to `corrupt/`.
 fn read_files(
     held: &mut Held,
@@ -193,12 +201,9 @@ fn read_files(
             path = back;
             held.touched.insert(id);
         }
-        if record.task.state == State::Pending {
-            // A file moved here from `failed/` by hand is a task to run again.
-            record.task.failed_at = None;
-        }
-        let (state, queue) = (record.task.state, record.task.queue.clone());
         let digest = task_file::digest(&record);
+        by_folder(&mut record);
+        let (state, queue) = (record.task.state, record.task.queue.clone());
         if let Err(error) = held.ledger.restore_task(record, token, now) {
             tracing::error!(file = %path.display(), %error, "a task's file is set aside");
             set_file_aside(&held.spool, &path)?;

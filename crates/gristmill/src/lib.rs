@@ -53,6 +53,7 @@ pub use gristmill_core::{
     Encoding, Payload, PutAnswer, QueueName, QueueStats, Refusal, Settings, SettingsPatch, State,
     Store, StoreError, Task, TaskId, Timestamp,
 };
+pub use gristmill_files as files;
 pub use gristmill_sqlite as sqlite;
 pub use inspect::Inspect;
 pub use mill::Mill;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::observed::{Observed, StoreEvent, Verbs};
 use gristmill_core::{QueueName, Refusal, Store, StoreError};
+use gristmill_files::FilesStore;
 use gristmill_sqlite::SqliteStore;
 use tokio::sync::broadcast;
 
@@ -15,11 +16,12 @@ use crate::{Bulk, Declare, Error, Inspect, Put, RawTask, StoreUrl, TaskType};
 pub struct Mill {
     store: Arc<Observed>,
     sqlite: Option<Arc<SqliteStore>>,
+    files: Option<Arc<FilesStore>>,
 }
 
 impl Mill {
     /// Opens the store that the URL names, creating it if it is not there:
-    /// `memory:` or `sqlite://path`.
+    /// `memory:`, `sqlite://path` or `files://folder`.
     ///
     /// # Errors
     /// When the URL names no store, or the store cannot be opened: no
@@ -52,19 +54,33 @@ impl Mill {
                     .map_err(|e| StoreError::Unavailable(format!("opening was ended: {e}")))?;
                 Ok(Self::over_sqlite(Arc::new(opened?)))
             }
+            StoreUrl::Files(folder) => {
+                let options = gristmill_files::Options { create, ..Default::default() };
+                let opened = tokio::task::spawn_blocking(move || FilesStore::open(folder, options));
+                let opened = opened
+                    .await
+                    .map_err(|e| StoreError::Unavailable(format!("opening was ended: {e}")))?;
+                Ok(Self::over_files(Arc::new(opened?)))
+            }
         }
     }
 
     /// A mill over any store.
     #[must_use]
     pub fn over(store: Arc<dyn Store>) -> Self {
-        Mill { store: Arc::new(Observed::new(store)), sqlite: None }
+        Mill { store: Arc::new(Observed::new(store)), sqlite: None, files: None }
     }
 
     /// A mill over an opened SQLite store, whose extras stay reachable.
     #[must_use]
     pub fn over_sqlite(sqlite: Arc<SqliteStore>) -> Self {
-        Mill { store: Arc::new(Observed::new(sqlite.clone())), sqlite: Some(sqlite) }
+        Mill { sqlite: Some(sqlite.clone()), ..Self::over(sqlite) }
+    }
+
+    /// A mill over an opened file spool, whose extras stay reachable.
+    #[must_use]
+    pub fn over_files(files: Arc<FilesStore>) -> Self {
+        Mill { files: Some(files.clone()), ..Self::over(files) }
     }
 
     /// The store with all its verbs.
@@ -78,6 +94,12 @@ impl Mill {
     #[must_use]
     pub fn sqlite(&self) -> Option<&Arc<SqliteStore>> {
         self.sqlite.as_ref()
+    }
+
+    /// The file spool, where it is one: check, and what was set aside.
+    #[must_use]
+    pub fn files(&self) -> Option<&Arc<FilesStore>> {
+        self.files.as_ref()
     }
 
     /// How often each verb of the store was called, failed, and how long it

@@ -12,6 +12,9 @@ pub enum StoreUrl {
     /// `sqlite://path`, one file. `sqlite://a.db` is relative,
     /// `sqlite:///a.db` absolute.
     Sqlite(PathBuf),
+    /// `files://folder`, one file a task. `files://spool` is relative,
+    /// `files:///spool` absolute.
+    Files(PathBuf),
 }
 
 /// Why a URL names no store, and what would.
@@ -23,7 +26,7 @@ impl FromStr for StoreUrl {
     type Err = StoreUrlError;
 
     fn from_str(url: &str) -> Result<Self, StoreUrlError> {
-        let known = "use memory: or sqlite://PATH";
+        let known = "use memory:, sqlite://PATH or files://FOLDER";
         if let Some(rest) = url.strip_prefix("memory:") {
             return if rest.is_empty() || rest == "//" {
                 Ok(StoreUrl::Memory)
@@ -45,6 +48,15 @@ impl FromStr for StoreUrl {
             }
             return Ok(StoreUrl::Sqlite(PathBuf::from(path)));
         }
+        if let Some(path) = url.strip_prefix("files:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if path.is_empty() || path.contains('?') {
+                return Err(StoreUrlError(format!(
+                    "'{url}' names no folder: write it like files://spool"
+                )));
+            }
+            return Ok(StoreUrl::Files(PathBuf::from(path)));
+        }
         match url.split_once(':') {
             Some((scheme, _)) => {
                 Err(StoreUrlError(format!("there is no store '{scheme}:'; {known}")))
@@ -59,6 +71,7 @@ impl fmt::Display for StoreUrl {
         match self {
             StoreUrl::Memory => f.write_str("memory:"),
             StoreUrl::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
+            StoreUrl::Files(path) => write!(f, "files://{}", path.display()),
         }
     }
 }
@@ -74,6 +87,8 @@ mod tests {
             ("sqlite://a.db", StoreUrl::Sqlite("a.db".into())),
             ("sqlite:a.db", StoreUrl::Sqlite("a.db".into())),
             ("sqlite:///tmp/a.db", StoreUrl::Sqlite("/tmp/a.db".into())),
+            ("files://spool", StoreUrl::Files("spool".into())),
+            ("files:///tmp/spool", StoreUrl::Files("/tmp/spool".into())),
         ] {
             assert_eq!(url.parse(), Ok(expected), "{url}");
         }
@@ -81,9 +96,12 @@ mod tests {
 
     #[test]
     fn what_is_no_url_says_what_would_be() {
-        for url in ["", "a.db", "mysql://x", "sqlite://", "memory:x", "sqlite://a.db?mode=ro"] {
+        for url in
+            ["", "a.db", "mysql://x", "sqlite://", "files://", "memory:x", "sqlite://a.db?mode=ro"]
+        {
             let error = url.parse::<StoreUrl>().expect_err(url).to_string();
-            assert!(error.contains("memory:") || error.contains("sqlite:"), "{error}");
+            let named = ["memory:", "sqlite:", "files:"];
+            assert!(named.iter().any(|scheme| error.contains(scheme)), "{error}");
         }
     }
 }

@@ -14,10 +14,14 @@ pub(crate) struct Check;
 impl Check {
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let mill = session.open(Missing::Fail).await?;
-        let sqlite = mill.sqlite().ok_or_else(|| {
-            Failure::new(Exit::Wrong, "not_supported", "a check needs a SQLite store")
-        })?;
-        let findings: Vec<String> = sqlite.check().await?.iter().map(ToString::to_string).collect();
+        let findings: Vec<String> = if let Some(sqlite) = mill.sqlite() {
+            sqlite.check().await?.iter().map(ToString::to_string).collect()
+        } else if let Some(files) = mill.files() {
+            files.check().await?.iter().map(ToString::to_string).collect()
+        } else {
+            let needed = "a check needs a SQLite store or a file spool";
+            return Err(Failure::new(Exit::Wrong, "not_supported", needed));
+        };
         mill.close().await?;
         let sound = findings.is_empty();
         if session.output.json {
@@ -37,7 +41,8 @@ impl Check {
             Exit::Unusable,
             "damaged",
             format!(
-                "the store is not sound ({found}): make a copy of the file, then restore a backup"
+                "the store is not sound ({found}): make a copy of it, then look at each, or restore a \
+                 backup"
             ),
         ))
     }

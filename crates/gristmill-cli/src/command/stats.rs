@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Session;
 use crate::args::StatsArgs;
 use crate::failure::Failure;
-use crate::output::table;
+use crate::output::{count, table};
 use crate::store::Missing;
 use gristmill_contract::duration;
 
@@ -44,7 +44,17 @@ impl Stats {
             Some(queue) => vec![mill.inspect().queue(queue.as_str()).await?],
             None => mill.inspect().stats().await?,
         };
+        let set_aside = match mill.files() {
+            Some(files) => files.set_aside().await?.len() as u64,
+            None => 0,
+        };
         mill.close().await?;
+        if set_aside > 0 {
+            // Not in the table: it belongs to no queue any more.
+            let files = count(set_aside, "file");
+            let warning = format!("{files} in corrupt/ could not be read: see 'gristmill check'");
+            session.output.warn(&warning);
+        }
         if session.output.json {
             let all: Vec<StatsJson<'_>> = stats.iter().map(json).collect();
             session.output.value(&all)

@@ -37,6 +37,12 @@ impl Output {
         self.line(lines.join("\n"))
     }
 
+    /// Says something beside the answer, on standard error.
+    pub(crate) fn warn(self, warning: &str) {
+        // The answer itself is not lost when this is.
+        let _ = writeln!(std::io::stderr(), "gristmill: {warning}");
+    }
+
     /// Writes the JSON for programs or the sentence for people.
     pub(crate) fn either(self, json: &impl Serialize, text: impl Display) -> Result<(), Failure> {
         if self.json { self.value(json) } else { self.line(text) }

@@ -12,6 +12,7 @@ mod bulk;
 mod copy;
 mod doctor;
 mod exec;
+mod files;
 mod place;
 mod readme;
 mod round_trip;

@@ -10,6 +10,8 @@ use gristmill_core::{Limits, ManualClock, Store};
 use gristmill_files::{FilesStore, Options};
 use tempfile::TempDir;
 
+use crate::in_turns::InTurns;
+
 /// Opens stores in a temporary folder; `open` begins a new one.
 #[derive(Default)]
 struct Spools {
@@ -67,6 +69,10 @@ impl Harness for Spools {
     async fn reopen(&self, clock: Arc<ManualClock>, limits: Limits) -> Option<Arc<dyn Store>> {
         Some(self.store(clock, limits))
     }
+
+    fn imports(&self) -> bool {
+        true
+    }
 }
 
 gristmill_conformance::suite!(Spools::default());
@@ -74,4 +80,33 @@ gristmill_conformance::suite!(Spools::default());
 #[test]
 fn histories_agree() {
     history::agree(&Spools::default(), history::cases());
+}
+
+/// As [`Spools`], but every call goes to another handle, and now and then to
+/// one that has just read the folder: so catching up and opening are compared
+/// with the memory store as well.
+#[derive(Default)]
+struct Turns(Spools);
+
+#[async_trait]
+impl Harness for Turns {
+    async fn open(&self, clock: Arc<ManualClock>, limits: Limits) -> Arc<dyn Store> {
+        let first = self.0.open(clock.clone(), limits.clone()).await;
+        let (folder, again) = (self.0.path(), (clock, limits));
+        let open = move || {
+            let (clock, limits) = again.clone();
+            let options = Options { clock, limits, intent_bytes: 20_000, ..Options::default() };
+            Arc::new(FilesStore::open(&folder, options).expect("a store")) as Arc<dyn Store>
+        };
+        Arc::new(InTurns::new(vec![first, open(), open()], Box::new(open)))
+    }
+
+    fn imports(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn histories_agree_when_handles_take_turns() {
+    history::agree(&Turns::default(), history::cases() / 4);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_conformance::crash::{self, KillPlan, PowerPlan, Verdict};
+use gristmill_conformance::crash::{self, KillPlan, Opening, PowerPlan, Verdict};
 use gristmill_core::Store;
 use gristmill_files::{FilesStore, Options};
 
@@ -11,8 +11,8 @@ fn spool(folder: &Path) -> FilesStore {
     FilesStore::open(folder.join("spool"), Options::default()).expect("the spool opens clean")
 }
 
-fn open(folder: &Path) -> Arc<dyn Store> {
-    Arc::new(spool(folder))
+fn open(folder: &Path) -> Opening<'_> {
+    Box::pin(async move { Arc::new(spool(folder)) as Arc<dyn Store> })
 }
 
 fn long() -> bool {

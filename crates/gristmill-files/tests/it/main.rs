@@ -4,10 +4,15 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::indexing_slicing,
     reason = "tests: a broken expectation ends the test at its line"
 )]
 
+mod claim_cost;
 mod conformance;
 mod crash;
+mod folder;
 mod full_disk;
+mod handles;
+mod in_turns;
 mod support;

@@ -21,10 +21,16 @@ use crate::source;
 pub const CONFIG: &str = include_str!("../demo.yaml");
 
 const REFRESH_ALWAYS: &str = include_str!("sql/demo_refresh.sql");
+const MOVE_SOURCES: &str = include_str!("sql/demo_move.sql");
+const MOVE_ITEMS: &str = include_str!("sql/demo_move_items.sql");
+const STORIES_SEEN: &str = include_str!("sql/demo_seen.sql");
 const SAMPLE_STORIES: &str = include_str!("sql/demo_stories.sql");
 
 /// How often there is news.
 const NEWS_EVERY: Duration = Duration::from_secs(3);
+
+/// News there is from the start.
+const FIRST_NEWS: usize = 2;
 
 /// The headlines, one after the other, and then again.
 const HEADLINES: &[(&str, &str)] = &[
@@ -51,7 +57,7 @@ impl Servers {
     /// When there is no port to listen on.
     pub async fn start() -> Result<Self> {
         let servers = Servers { web: WebServer::start().await?, mail: MailServer::start().await? };
-        servers.publish(2);
+        servers.publish(FIRST_NEWS);
         Ok(servers)
     }
 
@@ -92,11 +98,11 @@ impl Servers {
         self.web.set("/r/queues/new.json", 200, listing);
     }
 
-    /// Keeps the news coming, and shows the mails that arrive.
-    pub async fn keep_going(&self) {
+    /// Keeps the news coming after these, and shows the mails that arrive.
+    pub async fn keep_going(&self, mut published: usize) {
         let mut mails = self.mail.watch();
         let mut ticks = tokio::time::interval(NEWS_EVERY);
-        let (mut published, mut shown) = (2, 0);
+        let mut shown = 0;
         loop {
             tokio::select! {
                 _ = ticks.tick() => {
@@ -120,39 +126,52 @@ impl Servers {
 }
 
 /// Two readers. The first one's briefing is due at once, over what was enriched
-/// before; the second one's with the next full minute.
+/// before; the second one's with the next full minute. A file that has them goes
+/// on where it was, with its sources on the new servers. Returns how many pieces
+/// of news are known.
 ///
 /// # Errors
 /// When the database does not take them.
-pub async fn seed(deck: &Arc<Deck>, servers: &Servers) -> Result<()> {
-    let sources = [
-        (Kind::Rss, servers.web.url("/feed.xml")),
-        (Kind::Web, servers.web.url("/news.html")),
-        (Kind::Reddit, servers.web.url("/r/queues/new.json")),
-        (Kind::Rss, servers.web.url("/gone.xml")),
-    ];
+pub async fn seed(deck: &Arc<Deck>, servers: &Servers) -> Result<usize> {
+    let base = servers.web.url("");
     let clock = deck.clock();
     deck.transact(move |db, now| {
-        let zones =
-            [("ada@example.com", "Europe/Athens", 40), ("bob@example.com", "America/Denver", 5)];
-        for (mail, zone, credits) in zones {
-            let interests = "trains, queue, ferry, compiler";
-            let reader = reader::add(db, &NewReader { mail, zone, interests, credits })?;
-            for (kind, url) in &sources {
-                source::add(db, reader, (*kind, url.as_str()), 1, now)?;
-            }
-            let (title, at, weekday) = if mail.starts_with("ada") {
-                ("Ada's morning deck", jiff::civil::Time::midnight(), None)
-            } else {
-                let soon = next_minute(&*clock, zone)?;
-                ("Bob's weekly deck", soon.time(), Some(soon.weekday()))
-            };
-            let new = NewBriefing { title, at, weekday, by_mail: true };
-            briefing::add(db, reader, &new, now)?;
+        let moved = db.execute(MOVE_SOURCES, params![base])?;
+        if moved == 0 {
+            add_readers(db, &base, &*clock, now)?;
         }
-        first_stories(db, now)
+        db.execute(MOVE_ITEMS, params![base])?;
+        let seen: i64 = db.query_row(STORIES_SEEN, [], |row| row.get(0))?;
+        Ok(usize::try_from(seen).unwrap_or_default().max(FIRST_NEWS))
     })
     .await
+}
+
+fn add_readers(db: &Connection, base: &str, clock: &dyn Clock, now: Timestamp) -> Result<()> {
+    let readers =
+        [("ada@example.com", "Europe/Athens", 40), ("bob@example.com", "America/Denver", 20)];
+    for (mail, zone, credits) in readers {
+        let interests = "trains, queue, ferry, compiler";
+        let reader = reader::add(db, &NewReader { mail, zone, interests, credits })?;
+        for (kind, path) in [
+            (Kind::Rss, "/feed.xml"),
+            (Kind::Web, "/news.html"),
+            (Kind::Reddit, "/r/queues/new.json"),
+            (Kind::Rss, "/gone.xml"),
+        ] {
+            source::add(db, reader, (kind, &format!("{base}{path}")), 1, now)?;
+        }
+        let (title, at, weekday) = if mail.starts_with("ada") {
+            ("Ada's morning deck", jiff::civil::Time::midnight(), None)
+        } else {
+            let soon = next_minute(clock, zone)?;
+            ("Bob's weekly deck", soon.time(), Some(soon.weekday()))
+        };
+        briefing::add(db, reader, &NewBriefing { title, at, weekday, by_mail: true }, now)?;
+    }
+    // What Ada's sources brought before, so that there is a briefing at once.
+    db.execute(SAMPLE_STORIES, params![now.as_micros()])?;
+    Ok(())
 }
 
 fn next_minute(clock: &dyn Clock, zone: &str) -> Result<jiff::Zoned> {
@@ -161,12 +180,6 @@ fn next_minute(clock: &dyn Clock, zone: &str) -> Result<jiff::Zoned> {
     Ok(zoned
         .checked_add(jiff::Span::new().minutes(1))?
         .round(jiff::ZonedRound::new().smallest(jiff::Unit::Minute).mode(jiff::RoundMode::Trunc))?)
-}
-
-/// What Ada's sources brought before, so that there is a briefing at once.
-fn first_stories(db: &Connection, now: Timestamp) -> Result<()> {
-    db.execute(SAMPLE_STORIES, params![now.as_micros()])?;
-    Ok(())
 }
 
 /// Sources are due every few seconds instead of every minute, which is the

@@ -38,7 +38,7 @@ enum Command {
         /// Keep the queues in memory instead of the database
         #[arg(long)]
         memory: bool,
-        /// A file to keep; without, all is gone at the end
+        /// A file to keep and to go on with; without, all is gone at the end
         #[arg(long, value_name = "PATH")]
         db: Option<PathBuf>,
     },
@@ -96,11 +96,11 @@ async fn demo(memory: bool, db: Option<PathBuf>) -> Result<()> {
     config.mail = Some(("127.0.0.1".to_owned(), servers.mail.port()));
     config.search = config.search.map(|_| servers.web.url(""));
     let app = open(config).await?;
-    demo::seed(&app.deck, &servers).await?;
+    let known = demo::seed(&app.deck, &servers).await?;
     println!("morning-deck: two readers, four sources each, local servers. Ctrl-C stops it.");
     tokio::select! {
         served = serve(&app) => served,
-        () = servers.keep_going() => Ok(()),
+        () = servers.keep_going(known) => Ok(()),
         hurried = demo::hurry(&app.deck) => hurried,
     }
 }

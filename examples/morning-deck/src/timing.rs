@@ -5,9 +5,14 @@ use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
-/// How long into the next day a briefing may come that was not reached before
-/// midnight: because the queue was full, or nobody was there at 23:59.
-const GRACE: SignedDuration = SignedDuration::from_hours(1);
+/// How late a daily briefing may come on the day after: it was not reached
+/// before midnight because the queue was full, or nobody was there at 23:59.
+const DAILY_GRACE: SignedDuration = SignedDuration::from_hours(1);
+/// How late a weekly one may come. Without, a day of rest for the machine would
+/// cost its reader a week.
+const WEEKLY_GRACE: SignedDuration = SignedDuration::from_hours(3 * 24);
+/// Days back that may be within the grace.
+const LOOK_BACK: i8 = 4;
 
 /// When a briefing is wanted.
 #[derive(Debug, Clone)]
@@ -35,12 +40,18 @@ impl Timing {
             self.weekday.is_none_or(|weekday| day.weekday() == weekday)
                 && last_day.is_none_or(|last| last < day)
         };
-        if here.time() >= self.at {
-            return Some(today).filter(|today| is_open(*today));
+        if is_open(today) && here.time() >= self.at {
+            return Some(today);
         }
-        let yesterday = today.checked_sub(1.day()).ok().filter(|day| is_open(*day))?;
-        let wanted = yesterday.to_datetime(self.at).to_zoned(self.zone.clone()).ok()?.timestamp();
-        (self.created <= wanted && now.duration_since(wanted) <= GRACE).then_some(yesterday)
+        let grace = if self.weekday.is_some() { WEEKLY_GRACE } else { DAILY_GRACE };
+        let days = (1..=LOOK_BACK).filter_map(|back| today.checked_sub(back.days()).ok());
+        days.filter(|day| is_open(*day)).find(|day| {
+            let wanted = day.to_datetime(self.at).to_zoned(self.zone.clone());
+            wanted.is_ok_and(|wanted| {
+                let wanted = wanted.timestamp();
+                self.created <= wanted && now.duration_since(wanted) <= grace
+            })
+        })
     }
 }
 
@@ -90,7 +101,7 @@ mod tests {
         assert_eq!(timing.due_day(now("2026-01-04T16:59:00Z"), None), None);
         let monday = Some(date(2026, 1, 5));
         assert_eq!(timing.due_day(now("2026-01-04T17:00:00Z"), None), monday);
-        assert_eq!(timing.due_day(now("2026-01-05T17:00:00Z"), None), None, "Tuesday there");
+        assert_eq!(timing.due_day(now("2026-01-05T17:00:00Z"), monday), None, "Tuesday there");
         assert_eq!(timing.due_day(now("2026-01-04T18:00:00Z"), monday), None);
         assert_eq!(timing.due_day(now("2026-01-11T17:00:00Z"), monday), Some(date(2026, 1, 12)));
     }
@@ -121,5 +132,17 @@ mod tests {
         assert_eq!(late.due_day(now("2026-01-06T23:59:00Z"), executed), Some(date(2026, 1, 6)));
         let new = Timing { created: now("2026-01-06T00:05:00Z"), ..late };
         assert_eq!(new.due_day(now("2026-01-06T00:10:00Z"), None), None, "not asked for then");
+    }
+
+    #[test]
+    fn a_weekly_one_whose_day_was_missed_comes_late_instead_of_in_a_week() {
+        let weekday = Some(Weekday::Monday);
+        let timing = Timing { weekday, ..daily("UTC", time(6, 0, 0, 0)) };
+        let monday = Some(date(2026, 1, 5));
+        assert_eq!(timing.due_day(now("2026-01-07T22:00:00Z"), None), monday, "on Wednesday");
+        assert_eq!(timing.due_day(now("2026-01-07T22:00:00Z"), monday), None);
+        assert_eq!(timing.due_day(now("2026-01-08T06:00:01Z"), None), None, "too late by now");
+        let new = Timing { created: now("2026-01-06T00:00:00Z"), ..timing };
+        assert_eq!(new.due_day(now("2026-01-07T22:00:00Z"), None), None, "not asked for then");
     }
 }

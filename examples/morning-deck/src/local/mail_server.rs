@@ -79,6 +79,11 @@ impl MailServer {
         self.office.open.send_replace(open);
     }
 
+    /// How often somebody connected.
+    pub fn connections(&self) -> usize {
+        *self.office.connected.borrow()
+    }
+
     /// Waits until somebody connected this often.
     pub async fn connected(&self, times: usize) {
         // The sender lives as long as this value does.

@@ -73,6 +73,12 @@ impl WebServer {
         self.site.seen.borrow().iter().filter(|seen| seen.path == path).count()
     }
 
+    /// Waits until there were this many requests.
+    pub async fn asked_for(&self, times: usize) {
+        // The sender lives as long as this value does.
+        let _ = self.site.seen.subscribe().wait_for(|seen| seen.len() >= times).await;
+    }
+
     /// Waits until a path was asked for this often.
     pub async fn asked(&self, path: &str, times: usize) {
         let mut seen = self.site.seen.subscribe();

@@ -1,5 +1,9 @@
 //! Full queues: the schedulers stop, rows stay as they are and are found again.
 
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use gristmill::TaskType;
 use gristmill::core::{PutAnswer, Refusal};
 use morning_deck::briefing::RunBriefing;
@@ -7,6 +11,9 @@ use morning_deck::config::QueuePlace;
 use morning_deck::fetch::Kind;
 use morning_deck::item::EnrichItem;
 use morning_deck::source::FetchSource;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::desk::{BOTH, Desk, rss};
 
@@ -96,5 +103,66 @@ async fn the_three_queues_do_not_fill_one_another() {
         assert!(!desk.app.mill.can_accept(FetchSource::QUEUE).await.unwrap());
         assert!(desk.app.mill.can_accept(EnrichItem::QUEUE).await.unwrap());
         assert!(desk.app.mill.can_accept(RunBriefing::QUEUE).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_full_queue_is_warned_about() {
+    for place in BOTH {
+        let warnings = Warnings::default();
+        let _listening = tracing::subscriber::set_default(warnings.clone());
+        let mut desk = with_sources(place, 3).await;
+        assert_eq!(warnings.count(), 0);
+        desk.tick().await;
+        assert_eq!(warnings.count(), 1, "it put two, and the third had no room");
+        desk.tick().await;
+        assert_eq!(warnings.count(), 2, "and this cycle it put nothing");
+        desk.work().await;
+        desk.tick().await;
+        assert_eq!(warnings.count(), 2, "there was room for all");
+    }
+}
+
+/// Counts the warnings of full queues.
+#[derive(Debug, Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+impl Warnings {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() == Level::WARN
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        if line.0.contains("the queue is full") {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        write!(self.0, "{field}={value:?} ").expect("written");
     }
 }

@@ -1,14 +1,15 @@
 //! Processes that die in the middle: nothing is lost, paid twice, or reported
 //! twice.
 
-use gristmill::core::{ClaimRequest, Token, WorkerId};
+use gristmill::core::{ClaimRequest, Clock, SystemClock, Token, WorkerId};
 use gristmill::{QueueName, TaskType};
 use morning_deck::briefing::RunBriefing;
 use morning_deck::config::QueuePlace;
+use morning_deck::fetch::Kind;
 use morning_deck::item::EnrichItem;
 use morning_deck::stage::Stage;
 
-use crate::desk::{BOTH, Desk, MINUTE};
+use crate::desk::{BOTH, Desk, MINUTE, PATIENCE};
 
 /// A worker claims a queue's next task, and is not heard of again unless the
 /// test speaks for it.
@@ -114,4 +115,36 @@ async fn in_one_file_a_row_is_queued_if_and_only_if_its_task_stands() {
         (desk.statuses("news_item"), desk.size("processing").await),
         (vec!["PENDING".to_owned()], 1)
     );
+}
+
+#[tokio::test]
+async fn a_killed_process_leaves_a_row_between_two_ends_and_the_next_one_finishes_it() {
+    for place in BOTH {
+        let mut desk = Desk::new(place).await;
+        desk.at(&SystemClock::default().now().to_string());
+        let reader = desk.reader("ada@example.com", "UTC", 5).await;
+        let source = desk.source(reader, Kind::Rss, "/feed.xml", 600).await;
+        desk.feed(&[1]);
+        desk.web.set_open(false);
+        let mut process = desk.process();
+        tokio::time::timeout(PATIENCE, desk.web.asked("/feed.xml", 1)).await.expect("it fetches");
+        process.0.kill().unwrap();
+        process.0.wait().unwrap();
+        desk.web.set_open(true);
+        assert_eq!(desk.status("source", source), "FETCHING");
+        desk.restart().await;
+        assert_eq!(desk.work().await.done, 0, "the dead one may still be alive");
+        if desk.is_memory() {
+            desk.clock.advance(15 * MINUTE);
+            desk.look().await;
+            desk.tick().await;
+        } else {
+            desk.clock.advance(2 * MINUTE);
+        }
+        assert_eq!(desk.work().await.done, 1);
+        assert_eq!(
+            (desk.status("source", source).as_str(), desk.statuses("news_item").len()),
+            ("IDLE", 1)
+        );
+    }
 }

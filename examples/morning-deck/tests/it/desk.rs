@@ -2,6 +2,7 @@
 //! moves, and eyes on the database from outside.
 
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use morning_deck::smtp::Mailer;
 use morning_deck::source;
 use tempfile::TempDir;
 
+use crate::program::{Running, program};
 use crate::test_ai::TestAi;
 
 pub(crate) const BOTH: [QueuePlace; 2] = [QueuePlace::Database, QueuePlace::Memory];
@@ -82,6 +84,22 @@ impl Desk {
 
     fn database(&self) -> PathBuf {
         self.folder.path().join("deck.db")
+    }
+
+    /// The program as a process of its own, on this desk's file and servers and
+    /// on the machine's time. It looks for sources every second.
+    pub(crate) fn process(&self) -> Running {
+        let config = self.folder.path().join("deck.properties");
+        let place = if self.is_memory() { "memory" } else { "database" };
+        let properties = format!(
+            "application.queue={place}\napplication.database={}\n\
+             application.jobs.feed-scheduling.interval=1000\napplication.mail.enabled=false\n",
+            self.database().display()
+        );
+        std::fs::write(&config, properties).expect("a file");
+        let mut program = program(&["run", "--config", &config.display().to_string()]);
+        program.stdout(Stdio::null()).stderr(Stdio::null());
+        Running(program.spawn().expect("the program starts"))
     }
 
     // ------------------------------------------------------------------ time

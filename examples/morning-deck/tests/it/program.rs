@@ -4,7 +4,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
 
-fn program(args: &[&str]) -> Command {
+/// The program, with nothing set from outside.
+pub(crate) fn program(args: &[&str]) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_morning-deck"));
     program.args(args);
     for (name, _) in std::env::vars() {
@@ -16,7 +17,7 @@ fn program(args: &[&str]) -> Command {
 }
 
 /// Ends with the test at the latest.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

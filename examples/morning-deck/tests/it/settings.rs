@@ -83,6 +83,52 @@ async fn as_many_items_are_enriched_side_by_side_as_there_are_workers() {
 }
 
 #[tokio::test]
+async fn as_many_sources_are_fetched_side_by_side_as_there_are_workers() {
+    for place in BOTH {
+        let mut desk = Desk::with(place, "application.jobs.feed-ingestion.worker-count=3").await;
+        let reader = desk.reader("ada@example.com", "UTC", 50).await;
+        for number in 0..7 {
+            desk.web.set(&format!("/{number}.xml"), 200, rss(&[]));
+            desk.source(reader, Kind::Rss, &format!("/{number}.xml"), 600).await;
+        }
+        desk.tick().await;
+        desk.web.set_open(false);
+        let watching = async {
+            desk.web.asked_for(3).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            assert_eq!(desk.web.seen().len(), 3);
+            desk.web.set_open(true);
+        };
+        tokio::join!(desk.work(), watching);
+        assert_eq!(desk.web.seen().len(), 7);
+    }
+}
+
+#[tokio::test]
+async fn as_many_briefings_are_executed_side_by_side_as_there_are_workers() {
+    for place in BOTH {
+        let mut desk = Desk::new(place).await;
+        let (reader, _) = desk.imported(50).await;
+        desk.news(&[1]).await;
+        desk.cycle().await;
+        for _ in 0..5 {
+            desk.briefing(reader, "00:00", None).await;
+        }
+        desk.tick().await;
+        desk.mail.set_open(false);
+        let watching = async {
+            // Two, unless another number is configured.
+            desk.mail.connected(2).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            assert_eq!(desk.mail.connections(), 2);
+            desk.mail.set_open(true);
+        };
+        tokio::join!(desk.work(), watching);
+        assert_eq!(desk.mail.received().len(), 5);
+    }
+}
+
+#[tokio::test]
 async fn each_scheduler_looks_at_its_own_interval() {
     for place in BOTH {
         let intervals = "

@@ -150,6 +150,9 @@ impl From<gristmill::Error> for Failure {
             gristmill::Error::Store(error) => error.into(),
             gristmill::Error::Name(error) => error.into(),
             gristmill::Error::Url(error) => Failure::usage(error.to_string()),
+            error @ gristmill::Error::Contract { .. } => {
+                Failure::new(Exit::Refused, "contract", error.to_string())
+            }
             other => Failure::new(Exit::Wrong, "wrong", other.to_string()),
         }
     }

@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod command;
 mod config;
+mod contracts;
 mod exec;
 mod failure;
 mod log;

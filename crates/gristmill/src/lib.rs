@@ -36,6 +36,7 @@ mod doctor;
 mod error;
 mod inspect;
 pub mod manager;
+pub mod metrics;
 mod mill;
 mod put;
 pub mod recovery;

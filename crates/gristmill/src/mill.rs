@@ -9,6 +9,7 @@ use gristmill_files::FilesStore;
 use gristmill_sqlite::SqliteStore;
 use tokio::sync::broadcast;
 
+use crate::metrics::Metrics;
 use crate::{Bulk, Declare, Error, Inspect, Put, RawTask, StoreUrl, TaskType};
 
 /// An open store. Cheap to clone; clones share it.
@@ -17,6 +18,7 @@ pub struct Mill {
     store: Arc<Observed>,
     sqlite: Option<Arc<SqliteStore>>,
     files: Option<Arc<FilesStore>>,
+    metrics: Metrics,
 }
 
 impl Mill {
@@ -68,7 +70,8 @@ impl Mill {
     /// A mill over any store.
     #[must_use]
     pub fn over(store: Arc<dyn Store>) -> Self {
-        Mill { store: Arc::new(Observed::new(store)), sqlite: None, files: None }
+        let store = Arc::new(Observed::new(store));
+        Mill { store, sqlite: None, files: None, metrics: Metrics::default() }
     }
 
     /// A mill over an opened SQLite store, whose extras stay reachable.
@@ -100,6 +103,12 @@ impl Mill {
     #[must_use]
     pub fn files(&self) -> Option<&Arc<FilesStore>> {
         self.files.as_ref()
+    }
+
+    /// The numbers of the workers that run on this mill in this process.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// How often each verb of the store was called, failed, and how long it

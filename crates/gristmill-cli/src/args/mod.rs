@@ -4,7 +4,9 @@
 //! names, times) is decided in [`crate::command`].
 
 mod bench;
+mod contract;
 mod copy;
+mod init;
 mod operate;
 mod put;
 mod queue;
@@ -13,7 +15,11 @@ mod schedules;
 mod work;
 
 pub(crate) use bench::BenchArgs;
+pub(crate) use contract::{
+    ContractCheckArgs, ContractCommand, ContractRegisterArgs, ContractSchemaArgs, GenerateArgs,
+};
 pub(crate) use copy::CopyArgs;
+pub(crate) use init::InitArgs;
 pub(crate) use operate::{OperateArgs, PauseArgs};
 pub(crate) use put::PutArgs;
 pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs};
@@ -116,6 +122,13 @@ pub(crate) enum Command {
     Check,
     /// Measure the store's rates beside the bare limits
     Bench(BenchArgs),
+    /// Begin a project: a contract, a configuration, handlers
+    Init(InitArgs),
+    /// Check, compare, print and register contracts
+    #[command(subcommand)]
+    Contract(ContractCommand),
+    /// Write typed Rust from a contract
+    Generate(GenerateArgs),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

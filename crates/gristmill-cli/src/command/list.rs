@@ -6,6 +6,7 @@ use gristmill::{Mill, QueueName, Task, Timestamp};
 
 use super::{Session, text};
 use crate::args::ListArgs;
+use crate::contracts::Contracts;
 use crate::failure::Failure;
 use crate::output::task::{TaskJson, payload_text, standing};
 use crate::output::{count, cut, table, time};
@@ -61,9 +62,11 @@ impl List {
         }
         let now = time::now();
         let (tasks, more) = self.find(&mill, now).await?;
+        let contracts = Contracts::of(&mill).await?;
         mill.close().await?;
         if session.output.json {
-            let all: Vec<TaskJson<'_>> = tasks.iter().map(TaskJson::of).collect();
+            let all: Vec<TaskJson<'_>> =
+                tasks.iter().map(|task| TaskJson::of(task, &contracts)).collect();
             return session.output.value(&all);
         }
         if tasks.is_empty() {
@@ -73,7 +76,12 @@ impl List {
                 "no tasks"
             });
         }
-        session.output.line(rows(&tasks, now, self.filter.state == Some(State::Failed)))?;
+        session.output.line(rows(
+            &tasks,
+            &contracts,
+            now,
+            self.filter.state == Some(State::Failed),
+        ))?;
         if more {
             let shown = count(tasks.len() as u64, "task");
             session.output.line(format_args!("({shown} shown, there are more: see --limit)"))?;
@@ -112,7 +120,7 @@ impl List {
     }
 }
 
-fn rows(tasks: &[Task], now: Timestamp, failed: bool) -> String {
+fn rows(tasks: &[Task], contracts: &Contracts, now: Timestamp, failed: bool) -> String {
     let last = if failed { "error" } else { "payload" };
     let when = if failed { "failed" } else { "runs" };
     let mut table =
@@ -122,7 +130,7 @@ fn rows(tasks: &[Task], now: Timestamp, failed: bool) -> String {
         let text = if failed {
             task.error.clone().unwrap_or_default()
         } else {
-            payload_text(&task.payload)
+            payload_text(task, contracts)
         };
         table.add_row(vec![
             Cell::new(task.id),

@@ -6,9 +6,12 @@ mod bench;
 mod check;
 mod completions;
 mod config;
+mod contract;
 mod copy;
 mod doctor;
 mod failed;
+mod generate;
+mod init;
 mod list;
 mod ndjson;
 mod operate;
@@ -59,8 +62,13 @@ pub(crate) enum Command {
     Check(check::Check),
     Completions(completions::Completions),
     ConfigCheck(config::ConfigCheck),
+    ContractCheck(contract::Check),
+    ContractRegister(contract::Register),
+    ContractSchema(contract::Schema),
     Copy(copy::Copy),
     Doctor(doctor::Doctor),
+    Generate(generate::Generate),
+    Init(init::Init),
     List(list::List),
     Operate(operate::Operate),
     Pause(pause::Pause),
@@ -126,6 +134,17 @@ impl Command {
             Typed::Config(args::ConfigCommand::Check(args)) => {
                 Command::ConfigCheck(config::ConfigCheck { file: args.config })
             }
+            Typed::Contract(args::ContractCommand::Check(args)) => {
+                Command::ContractCheck(contract::Check::meant(args))
+            }
+            Typed::Contract(args::ContractCommand::Schema(args)) => {
+                Command::ContractSchema(contract::Schema::meant(args))
+            }
+            Typed::Contract(args::ContractCommand::Register(args)) => {
+                Command::ContractRegister(contract::Register::meant(args))
+            }
+            Typed::Generate(args) => Command::Generate(generate::Generate::meant(args)),
+            Typed::Init(args) => Command::Init(init::Init::meant(args)),
             Typed::Completions(args) => {
                 Command::Completions(completions::Completions { shell: args.shell })
             }
@@ -150,6 +169,11 @@ impl Command {
             Command::Copy(copy) => copy.run(session).await,
             Command::Doctor(doctor) => doctor.run(session).await,
             Command::ConfigCheck(check) => check.run(session),
+            Command::ContractCheck(check) => check.run(session),
+            Command::ContractRegister(register) => register.run(session).await,
+            Command::ContractSchema(schema) => schema.run(session),
+            Command::Generate(generate) => generate.run(session),
+            Command::Init(init) => init.run(session),
             Command::List(list) => list.run(session).await,
             Command::Operate(operate) => operate.run(session).await,
             Command::Pause(pause) => pause.run(session).await,

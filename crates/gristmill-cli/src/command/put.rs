@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::{Session, text};
 use crate::args::PutArgs;
+use crate::contracts::{Contracts, fit};
 use crate::failure::{Exit, Failure};
 use crate::output::time;
 use crate::store::Missing;
@@ -25,6 +26,8 @@ pub(crate) struct Put {
     payload: From,
     task: NewTask,
     create: bool,
+    /// JSON was asked for by name.
+    keep_json: bool,
 }
 
 /// Where the payload comes from.
@@ -42,6 +45,7 @@ impl Put {
         }
         let encoding: Option<Encoding> =
             args.encoding.map(|e| e.parse()).transpose().map_err(Failure::usage)?;
+        let keep_json = encoding == Some(Encoding::Json);
         let payload = match args.payload {
             Some(dash) if dash == "-" => From::Input(encoding),
             Some(given) => From::Given(payload(given.into_bytes(), encoding)?),
@@ -52,7 +56,8 @@ impl Put {
                 ));
             }
         };
-        Ok(Put { queue: QueueName::new(&args.queue)?, payload, task, create: args.create })
+        let queue = QueueName::new(&args.queue)?;
+        Ok(Put { queue, payload, task, create: args.create, keep_json })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
@@ -77,8 +82,10 @@ impl Put {
         };
         let missing = if self.create { Missing::Create } else { Missing::Fail };
         let mill = session.open(missing).await?;
-        let tasks = vec![NewTask { payload, ..self.task }];
-        let answers = put(&mill, &self.queue, tasks, self.create).await?;
+        let contracts = Contracts::of(&mill).await?;
+        let task =
+            fit(contracts.get(&self.queue), NewTask { payload, ..self.task }, self.keep_json);
+        let answers = put(&mill, &self.queue, vec![task], self.create).await?;
         mill.close().await?;
         let answer = answers.into_iter().next().ok_or_else(|| {
             Failure::new(Exit::Wrong, "wrong", "the store gave no answer to the put")
@@ -133,8 +140,34 @@ fn payload(bytes: Vec<u8>, said: Option<Encoding>) -> Result<Payload, Failure> {
     Ok(Payload { bytes: bytes.into(), encoding })
 }
 
-/// Puts, and declares the queue first if it has to and may.
+/// Puts the tasks that fit their contract, and answers for all in order.
 pub(crate) async fn put(
+    mill: &Mill,
+    queue: &QueueName,
+    tasks: Vec<Result<NewTask, Refusal>>,
+    create: bool,
+) -> Result<Vec<PutAnswer>, StoreError> {
+    let mut fitting = Vec::with_capacity(tasks.len());
+    let mut answers: Vec<Option<PutAnswer>> = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        answers.push(match task {
+            Ok(task) => {
+                fitting.push(task);
+                None
+            }
+            Err(refusal) => Some(PutAnswer::Refused(refusal)),
+        });
+    }
+    let mut put = if fitting.is_empty() {
+        Vec::new().into_iter()
+    } else {
+        put_fitting(mill, queue, fitting, create).await?.into_iter()
+    };
+    Ok(answers.into_iter().filter_map(|answer| answer.or_else(|| put.next())).collect())
+}
+
+/// Puts, and declares the queue first if it has to and may.
+async fn put_fitting(
     mill: &Mill,
     queue: &QueueName,
     tasks: Vec<NewTask>,
@@ -200,6 +233,9 @@ pub(crate) fn refused(refusal: &Refusal) -> Failure {
         }
         Refusal::PayloadTooLarge { .. } => {
             "; keep the data elsewhere and put a reference to it".to_owned()
+        }
+        Refusal::DoesNotFit(_) => {
+            "; 'gristmill contract schema' shows what the contract wants".to_owned()
         }
         Refusal::IdReused { .. } => "; give the new task another id".to_owned(),
         Refusal::NoSuchSubject { .. } => "; put the row first".to_owned(),

@@ -11,6 +11,7 @@ use indicatif::ProgressBar;
 use super::put::{answer_json, options, put, refused};
 use super::{Session, ndjson};
 use crate::args::PutArgs;
+use crate::contracts::{Contracts, fit};
 use crate::failure::Failure;
 use crate::output::count;
 use crate::progress;
@@ -43,6 +44,8 @@ impl PutMany {
         let (source, bar) = self.input()?;
         let missing = if self.create { Missing::Create } else { Missing::Fail };
         let mill = session.open(missing).await?;
+        let contracts = Contracts::of(&mill).await?;
+        let contract = contracts.get(&self.queue);
         let mut flushes = ndjson::read(source, self.defaults.clone(), self.envelope)?;
         let mut report = BulkReport::default();
         let mut first_refusal = None;
@@ -52,7 +55,8 @@ impl PutMany {
             if flush.tasks.is_empty() {
                 break;
             }
-            let answers = put(&mill, &self.queue, flush.tasks, self.create)
+            let tasks = flush.tasks.into_iter().map(|task| fit(contract, task, false)).collect();
+            let answers = put(&mill, &self.queue, tasks, self.create)
                 .await
                 .map_err(|error| Self::stopped(error.into(), &report, lines_done))?;
             lines_done = flush.last_line;

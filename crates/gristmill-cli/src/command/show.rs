@@ -6,6 +6,7 @@ use gristmill::{Task, TaskId, Timestamp};
 
 use super::Session;
 use crate::args::ShowArgs;
+use crate::contracts::Contracts;
 use crate::failure::{Exit, Failure};
 use crate::output::task::{TaskJson, payload_text, standing};
 use crate::output::{cut, time};
@@ -26,10 +27,13 @@ impl Show {
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let mill = session.open(Missing::Fail).await?;
         let task = mill.inspect().task(self.id).await?;
+        let contracts = Contracts::of(&mill).await?;
         mill.close().await?;
         match task {
-            Some(task) if session.output.json => session.output.value(&TaskJson::of(&task)),
-            Some(task) => session.output.line(text(&task, time::now())),
+            Some(task) if session.output.json => {
+                session.output.value(&TaskJson::of(&task, &contracts))
+            }
+            Some(task) => session.output.line(text(&task, &contracts, time::now())),
             None => Err(Failure::new(
                 Exit::Refused,
                 "no_such_task",
@@ -43,7 +47,7 @@ impl Show {
     }
 }
 
-fn text(task: &Task, now: Timestamp) -> String {
+fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
     let mut lines = vec![
         ("task", task.id.to_string()),
         ("queue", task.queue.to_string()),
@@ -74,7 +78,7 @@ fn text(task: &Task, now: Timestamp) -> String {
     for (name, value) in &task.headers {
         lines.push(("header", format!("{name}: {value}")));
     }
-    lines.push(("payload", cut(&payload_text(&task.payload), 2_000)));
+    lines.push(("payload", cut(&payload_text(task, contracts), 2_000)));
     let mut shown = String::new();
     for (name, value) in lines {
         // Writing to a string cannot fail.

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gristmill::Mill;
-use gristmill::core::{Declaration, Origin, PutAnswer, PutRequest, ScheduleDeclaration};
+use gristmill::contract::register;
+use gristmill::core::{
+    Declaration, Declared, Origin, PutAnswer, PutRequest, QueueName, ScheduleDeclaration,
+};
 use gristmill::manager::Manager;
 use gristmill::schedule::Scheduler;
 use gristmill::worker::Worker;
@@ -15,6 +18,7 @@ use super::queue::change_text;
 use super::schedules::rule_text;
 use crate::args::UpArgs;
 use crate::config::{self, Config, QueueConfig};
+use crate::contracts::Contracts;
 use crate::exec::{Exec, Leaving};
 use crate::failure::{Exit, Failure};
 use crate::log;
@@ -46,15 +50,20 @@ impl Up {
         log::show(Level::WARN);
         let url = session.store.as_deref().or(config.store.as_deref()).unwrap_or(store::DEFAULT);
         let mill = store::open_to_stay(url).await?;
-        for queue in &config.queues {
+        for queue in &config.contract.queues {
+            let registered = register(&mill, queue, false).await?;
+            tell(&queue.name, &registered.declared);
+        }
+        for queue in config.queues.iter().filter(|queue| !queue.only_in_contract) {
             declare(&mill, queue).await?;
         }
+        let contracts = Arc::new(Contracts::of(&mill).await?);
         declare_schedules(&mill, &config.schedules).await?;
         let seeded = seed(&mill, &config).await?;
         let signals = Signals::new()?;
         introduce(session.output, &self.config.display().to_string(), url, &config, &seeded)?;
         let leaving = Leaving::default();
-        let workers = workers(&mill, &config, session.output, &leaving);
+        let workers = workers(&mill, &config, session.output, &leaving, &contracts);
         let served =
             serve(signals, &mill, workers, Some(Scheduler::new(&mill)), &leaving, Tell::All)
                 .await?;
@@ -78,11 +87,7 @@ async fn declare(mill: &Mill, queue: &QueueConfig) -> Result<(), Failure> {
             origin: Origin::Config,
         })
         .await?;
-    if !declared.created {
-        for change in &declared.changes {
-            say(format_args!("queue {}: {}", queue.name, change_text(change)));
-        }
-    }
+    tell(&queue.name, &declared);
     if let Some(change) = &declared.queue.overridden {
         say(format_args!(
             "queue {}: settings changed by {} stand over the configuration until 'gristmill queue \
@@ -91,6 +96,13 @@ async fn declare(mill: &Mill, queue: &QueueConfig) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// Says what a declaration changed of a queue that stood before.
+fn tell(queue: &QueueName, declared: &Declared) {
+    for change in declared.changes.iter().filter(|_| !declared.created) {
+        say(format_args!("queue {queue}: {}", change_text(change)));
+    }
 }
 
 /// Declares the schedules, and says what that changed. Others of the store are
@@ -146,13 +158,20 @@ async fn seed(mill: &Mill, config: &Config) -> Result<Seeded, Failure> {
 
 /// A worker for each queue with a handler, so that its processors are its own;
 /// with a manager one for all of them, whose processors it moves.
-fn workers(mill: &Mill, config: &Config, output: Output, leaving: &Leaving) -> Vec<Worker> {
+fn workers(
+    mill: &Mill,
+    config: &Config,
+    output: Output,
+    leaving: &Leaving,
+    contracts: &Arc<Contracts>,
+) -> Vec<Worker> {
     let handler = |command: &String| {
         Arc::new(Exec {
             command: command.clone(),
             mill: mill.clone(),
             output_to_stderr: output.json,
             leaving: leaving.clone(),
+            contracts: contracts.clone(),
         })
     };
     let handled = config.queues.iter().filter_map(|queue| Some((queue, queue.exec.as_ref()?)));

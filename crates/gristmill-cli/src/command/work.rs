@@ -12,6 +12,7 @@ use tracing::Level;
 
 use super::{Session, text};
 use crate::args::WorkArgs;
+use crate::contracts::Contracts;
 use crate::exec::{Exec, Leaving};
 use crate::failure::{Exit, Failure};
 use crate::log;
@@ -80,6 +81,7 @@ impl Work {
             mill: mill.clone(),
             output_to_stderr: session.output.json,
             leaving: leaving.clone(),
+            contracts: Arc::new(Contracts::of(&mill).await?),
         });
         let mut worker = Worker::new(&mill).processors(self.processors).drain(self.drain);
         for queue in &queues {

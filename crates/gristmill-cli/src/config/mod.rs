@@ -5,6 +5,7 @@
 //! reading it ([`read`]) collects mistakes instead of stopping at the first.
 //! HTTP and the dashboard will be further fields of the top level.
 
+mod contracts;
 mod manager;
 mod schedule;
 mod seed;
@@ -13,8 +14,8 @@ use std::path::Path;
 
 use gristmill::core::{NewTask, QueueName, ScheduleDeclaration};
 use gristmill::{SettingsPatch, StoreUrl};
-
 use gristmill_contract::yaml::{self, Fields, Mistakes, Node, queue_settings};
+use gristmill_contract::{Contract, ContractError};
 
 use crate::failure::Failure;
 pub(crate) use manager::ManagerConfig;
@@ -24,6 +25,8 @@ pub(crate) use manager::ManagerConfig;
 pub(crate) struct Config {
     /// The store's URL, unless the command line names another.
     pub(crate) store: Option<String>,
+    /// What the contracts say that the file names.
+    pub(crate) contract: Contract,
     pub(crate) queues: Vec<QueueConfig>,
     pub(crate) schedules: Vec<ScheduleDeclaration>,
     pub(crate) seed: Vec<Seed>,
@@ -35,14 +38,14 @@ impl Config {
     /// The manager to run. Without a word about it there is one if a queue has
     /// a target that only a manager can keep.
     pub(crate) fn manager(&self) -> Option<ManagerConfig> {
-        let wanted = |queue: &QueueConfig| matches!(queue.settings.drain_within, Some(Some(_)));
+        let wanted = |patch: &SettingsPatch| matches!(patch.drain_within, Some(Some(_)));
+        let ours = self.queues.iter().map(|queue| &queue.settings);
+        let mut all = ours.chain(self.contract.queues.iter().map(|queue| &queue.settings));
         match &self.manager {
             Some(said) => said.on.then(|| said.clone()),
-            None => self.queues.iter().any(wanted).then_some(ManagerConfig {
-                on: true,
-                processors: None,
-                every: None,
-            }),
+            None => {
+                all.any(wanted).then_some(ManagerConfig { on: true, processors: None, every: None })
+            }
         }
     }
 }
@@ -55,6 +58,15 @@ pub(crate) struct QueueConfig {
     /// The handler's command; without one, tasks wait for another worker.
     pub(crate) exec: Option<String>,
     pub(crate) processors: usize,
+    /// Only a contract speaks of it; the file says nothing.
+    pub(crate) only_in_contract: bool,
+}
+
+impl QueueConfig {
+    fn of_contract(name: QueueName) -> Self {
+        let settings = SettingsPatch::default();
+        QueueConfig { name, settings, exec: None, processors: 1, only_in_contract: true }
+    }
 }
 
 /// A task that is put once, recognised by its id.
@@ -92,14 +104,35 @@ pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
     let bytes = std::fs::read(path).map_err(|e| wrong(format!("{shown} cannot be read: {e}")))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| wrong(format!("{shown} is not text in UTF-8: save it as such")))?;
-    parse(&text).map_err(|mistakes| wrong(mistakes.shown(&shown, &text)))
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    parse_in(folder.unwrap_or(Path::new(".")), &text)
+        .map_err(|found| wrong(found.shown(&shown, &text)))
+}
+
+/// What is wrong with the file, and with the contracts it names.
+#[derive(Debug)]
+struct Found {
+    mistakes: Mistakes,
+    contracts: Option<ContractError>,
+}
+
+impl Found {
+    fn shown(&self, file: &str, text: &str) -> String {
+        let own = self.mistakes.shown(file, text);
+        match &self.contracts {
+            Some(contracts) if own.is_empty() => contracts.to_string(),
+            Some(contracts) => format!("{own}\n{contracts}"),
+            None => own,
+        }
+    }
 }
 
 /// Reads and checks the text.
-fn parse(text: &str) -> Result<Config, Mistakes> {
-    let tree = yaml::parse(text)?;
+fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
+    let tree = yaml::parse(text).map_err(|mistakes| Found { mistakes, contracts: None })?;
     let mut mistakes = Mistakes::default();
     let mut config = Config::default();
+    let mut contracts = None;
     if let Some(mut top) = Fields::of(&tree, "the configuration", &mut mistakes) {
         config.store = top.text("store", &mut mistakes);
         if let (Some(url), Some(node)) = (&config.store, top.node("store"))
@@ -107,10 +140,11 @@ fn parse(text: &str) -> Result<Config, Mistakes> {
         {
             mistakes.add(node, error.to_string());
         }
-        let queues = top.list("queues", &mut mistakes);
-        for node in queues {
+        contracts = contracts::read(&mut top, folder, &mut config, &mut mistakes);
+        for node in top.list("queues", &mut mistakes) {
             queue(node, &mut config, &mut mistakes);
         }
+        contracts::add_queues(&mut config);
         for node in top.list("schedules", &mut mistakes) {
             schedule::read(node, &mut config, &mut mistakes);
         }
@@ -120,12 +154,17 @@ fn parse(text: &str) -> Result<Config, Mistakes> {
         for node in seed {
             seed::read(node, &mut config, &mut mistakes);
         }
-        top.done(&["store", "queues", "schedules", "manager", "seed"], &mut mistakes);
-        if queues.is_empty() && mistakes.is_empty() {
+        let known = ["store", "contracts", "queues", "schedules", "manager", "seed"];
+        top.done(&known, &mut mistakes);
+        if config.queues.is_empty() && mistakes.is_empty() && contracts.is_none() {
             mistakes.add(&tree, "there are no queues: add one under 'queues:'".to_owned());
         }
     }
-    if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
+    if mistakes.is_empty() && contracts.is_none() {
+        Ok(config)
+    } else {
+        Err(Found { mistakes, contracts })
+    }
 }
 
 fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
@@ -153,8 +192,14 @@ fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
             settings: settings.unwrap_or_default(),
             exec,
             processors: usize::try_from(processors).unwrap_or(1),
+            only_in_contract: false,
         });
     }
+}
+
+#[cfg(test)]
+fn parse(text: &str) -> Result<Config, Found> {
+    parse_in(Path::new("."), text)
 }
 
 #[cfg(test)]
@@ -254,7 +299,7 @@ when: now
             ["queues: [\n", "a: b: c\n", "queues:\n\t- name: x\n", "x: 1\nx: 2\n", "- x\n", ""]
         {
             let mistakes = parse(text).expect_err(text);
-            assert_eq!(mistakes.count(), 1, "{}", mistakes.shown("a.yaml", text));
+            assert_eq!(mistakes.mistakes.count(), 1, "{}", mistakes.shown("a.yaml", text));
         }
     }
 }

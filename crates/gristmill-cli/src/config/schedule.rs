@@ -11,7 +11,7 @@ use gristmill::core::{
 
 use gristmill_contract::yaml::{Fields, Mistakes, Node};
 
-use super::Config;
+use super::{Config, contracts};
 use gristmill_contract::duration;
 
 const FIELDS: &[&str] = &["name", "queue", "cron", "every", "zone", "payload", "missed", "overlap"];
@@ -33,7 +33,7 @@ pub(crate) fn read(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
         .and_then(|(name, at)| queue(&name, at, config, mistakes));
     let rule = rule(&mut fields, node, mistakes);
     let zone = zone(&mut fields, rule.as_ref().map(|(_, at)| *at), mistakes);
-    let payload = payload(&fields, node, mistakes);
+    let payload = payload(&fields, node, queue.as_ref(), config, mistakes);
     let missed = choice(
         &mut fields,
         "missed",
@@ -122,12 +122,18 @@ fn zone(fields: &mut Fields<'_>, rule: Option<&Node>, mistakes: &mut Mistakes) -
     zone
 }
 
-fn payload(fields: &Fields<'_>, node: &Node, mistakes: &mut Mistakes) -> Option<Payload> {
+fn payload(
+    fields: &Fields<'_>,
+    node: &Node,
+    queue: Option<&QueueName>,
+    config: &Config,
+    mistakes: &mut Mistakes,
+) -> Option<Payload> {
     let Some(at) = fields.node("payload") else {
         mistakes.add(node, "a schedule needs a field 'payload'".to_owned());
         return None;
     };
-    let payload = Payload::json(at.json().to_string());
+    let payload = contracts::payload(at, queue, config, mistakes);
     if let Some(refusal) = Limits::default().refuse(&NewTask::new(payload.clone())) {
         mistakes.add(at, refusal.to_string());
     }

@@ -6,7 +6,7 @@ use gristmill::core::{Limits, NewTask, Start};
 
 use gristmill_contract::yaml::{Fields, Mistakes, Node};
 
-use super::{Config, Seed};
+use super::{Config, Seed, contracts};
 use gristmill_contract::duration;
 
 const FIELDS: &[&str] =
@@ -32,10 +32,9 @@ pub(crate) fn read(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
         mistakes.add(node, "a task to seed needs a field 'payload'".to_owned());
     }
     let task = NewTask {
-        // A value made of texts, numbers and lists is always written.
-        payload: Payload::json(
-            fields.node("payload").map_or_else(String::new, |node| node.json().to_string()),
-        ),
+        payload: fields.node("payload").map_or_else(Payload::default, |node| {
+            contracts::payload(node, queue.as_ref(), config, mistakes)
+        }),
         id: id.as_ref().map(|(id, _)| id.clone()),
         key: fields.text("key", mistakes),
         group: fields.text("group", mistakes),

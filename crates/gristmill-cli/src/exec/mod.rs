@@ -17,14 +17,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use gristmill::Mill;
 use gristmill::core::policy::backoff;
 use gristmill::core::{Backoff, ClaimedTask, Outcome, When};
 use gristmill::worker::{Context, Handler};
+use gristmill::{Encoding, Mill};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, Command};
 use tokio::task::JoinSet;
 
+use crate::contracts::Contracts;
 use group::Group;
 pub(crate) use group::Leaving;
 use tail::Tail;
@@ -46,12 +47,18 @@ pub(crate) struct Exec {
     /// Our standard output is for JSON: the program's goes to standard error.
     pub(crate) output_to_stderr: bool,
     pub(crate) leaving: Leaving,
+    /// Programs get JSON where a contract knows how.
+    pub(crate) contracts: Arc<Contracts>,
 }
 
 #[async_trait]
 impl Handler for Exec {
     async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome {
-        let mut child = match self.command(task, context).and_then(|mut command| command.spawn()) {
+        let view = self.contracts.as_json(&context.queue, &task.payload);
+        let encoding = if view.is_some() { Encoding::Json } else { task.payload.encoding };
+        let payload = view.map_or_else(|| task.payload.bytes.clone(), Bytes::from);
+        let command = self.command(task, context, encoding);
+        let mut child = match command.and_then(|mut command| command.spawn()) {
             Ok(child) => child,
             Err(error) => return Outcome::Error(format!("sh could not be started: {error}")),
         };
@@ -61,7 +68,7 @@ impl Handler for Exec {
         // Beside the program, not before it: it may read late, never, or say
         // much before it reads. Both end with this set.
         let mut pipes = JoinSet::new();
-        pipes.spawn(feed(stdin, task.payload.bytes.clone()));
+        pipes.spawn(feed(stdin, payload));
         pipes.spawn(listen(stderr, tail.clone()));
         let ended = tokio::select! {
             ended = group.wait() => ended,
@@ -81,7 +88,12 @@ impl Handler for Exec {
 }
 
 impl Exec {
-    fn command(&self, task: &ClaimedTask, context: &Context) -> std::io::Result<Command> {
+    fn command(
+        &self,
+        task: &ClaimedTask,
+        context: &Context,
+        encoding: Encoding,
+    ) -> std::io::Result<Command> {
         let mut command = Command::new("sh");
         command.arg("-c").arg(&self.command).stdin(Stdio::piped()).stderr(Stdio::piped());
         if self.output_to_stderr {
@@ -100,7 +112,7 @@ impl Exec {
             ("SLOT", number(task.slot)),
             ("GROUP", task.group.clone()),
             ("SOURCE", task.source.clone()),
-            ("ENCODING", Some(task.payload.encoding.to_string())),
+            ("ENCODING", Some(encoding.to_string())),
         ];
         for (name, value) in about {
             let name = format!("GRISTMILL_TASK_{name}");

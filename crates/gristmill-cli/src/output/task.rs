@@ -8,6 +8,8 @@ use serde_json::value::RawValue;
 
 use gristmill_contract::base64;
 
+use crate::contracts::Contracts;
+
 /// A task's fields under their stable names.
 #[derive(Serialize)]
 pub(crate) struct TaskJson<'a> {
@@ -61,8 +63,8 @@ struct NoteJson<'a> {
     by: &'a str,
 }
 
-/// A payload inside JSON: itself where it is JSON, otherwise as text or, when
-/// it is not even that, as base64.
+/// A payload inside JSON: itself where it is JSON, by its contract where it
+/// has one, otherwise as text or, when it is not even that, as base64.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum PayloadJson {
@@ -72,7 +74,10 @@ enum PayloadJson {
 }
 
 impl PayloadJson {
-    fn of(payload: &Payload) -> Self {
+    fn of(payload: &Payload, view: Option<String>) -> Self {
+        if let Some(json) = view.and_then(|json| RawValue::from_string(json).ok()) {
+            return PayloadJson::Json(json);
+        }
         match std::str::from_utf8(&payload.bytes) {
             Ok(text) => {
                 let json = (payload.encoding == Encoding::Json)
@@ -95,7 +100,7 @@ fn text(instant: Option<Timestamp>) -> Option<String> {
 }
 
 impl<'a> TaskJson<'a> {
-    pub(crate) fn of(task: &'a Task) -> Self {
+    pub(crate) fn of(task: &'a Task, contracts: &Contracts) -> Self {
         TaskJson {
             id: task.id.0,
             queue: task.queue.as_str(),
@@ -136,13 +141,17 @@ impl<'a> TaskJson<'a> {
             resolved_at: text(task.resolved_at),
             headers: &task.headers,
             encoding: task.payload.encoding.as_str(),
-            payload: PayloadJson::of(&task.payload),
+            payload: PayloadJson::of(&task.payload, contracts.as_json(&task.queue, &task.payload)),
         }
     }
 }
 
 /// What people see of a payload.
-pub(crate) fn payload_text(payload: &Payload) -> String {
+pub(crate) fn payload_text(task: &Task, contracts: &Contracts) -> String {
+    let payload = &task.payload;
+    if let Some(json) = contracts.as_json(&task.queue, payload) {
+        return json;
+    }
     match std::str::from_utf8(&payload.bytes) {
         Ok(text) if payload.encoding != Encoding::Msgpack => text.to_owned(),
         _ => format!("{} bytes of {}", payload.bytes.len(), payload.encoding),
@@ -164,7 +173,7 @@ mod tests {
     use super::*;
 
     fn json(payload: &Payload) -> String {
-        serde_json::to_string(&PayloadJson::of(payload)).expect("json")
+        serde_json::to_string(&PayloadJson::of(payload, None)).expect("json")
     }
 
     #[test]

@@ -9,10 +9,12 @@
 
 mod bad_input;
 mod bulk;
+mod contract;
 mod copy;
 mod doctor;
 mod exec;
 mod files;
+mod init;
 mod place;
 mod readme;
 mod round_trip;

@@ -14,6 +14,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Place {
     dir: TempDir,
+    /// Where commands run, below it.
+    below: PathBuf,
 }
 
 /// What a command left behind.
@@ -26,7 +28,7 @@ pub(crate) struct Answer {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Place { dir: tempfile::tempdir().unwrap() }
+        Place { dir: tempfile::tempdir().unwrap(), below: PathBuf::new() }
     }
 
     /// A place with these queues declared.
@@ -39,8 +41,14 @@ impl Place {
         place
     }
 
+    /// The same place, with commands run in one of its folders.
+    pub(crate) fn within(mut self, folder: &str) -> Self {
+        self.below = self.below.join(folder);
+        self
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.dir.path().join(&self.below).join(name)
     }
 
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
@@ -51,7 +59,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gristmill"));
         command
             .args(args)
-            .current_dir(self.dir.path())
+            .current_dir(self.dir.path().join(&self.below))
             .env_remove("GRISTMILL_STORE")
             .env_remove("GRISTMILL_LOG")
             .env("USER", "tester")

@@ -2,7 +2,7 @@
 //! reporter beside them, from the start to the last settlement.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use gristmill_core::StoreError;
@@ -17,6 +17,7 @@ use super::site::Site;
 use super::stop::Stop;
 use crate::Error;
 use crate::manager::Manager;
+use crate::metrics::Running;
 
 /// How often it is asked whether the store still answers.
 const ASK: Duration = Duration::from_millis(200);
@@ -32,6 +33,8 @@ pub(super) async fn run(
 ) -> Result<WorkReport, Error> {
     let worker = &site.worker;
     tracing::info!(%worker, processors = site.wish.borrow().processors, "worker starts");
+    let counted: Weak<dyn Running> = Arc::downgrade(&(site.clone() as Arc<dyn Running>));
+    site.mill.metrics().add_worker(counted.clone());
     let settling = {
         let site = site.clone();
         tokio::spawn(async move { site.settler.run(&*site.mill.store(), &site.stop).await })
@@ -63,6 +66,7 @@ pub(super) async fn run(
     }
     reporter.end().await;
     heartbeat.end().await;
+    site.mill.metrics().remove_worker(&counted);
     let report = site.settler.report();
     tracing::info!(%worker, done = report.done, "worker ended");
     failed.map_or(Ok(report), |error| Err(error.into()))

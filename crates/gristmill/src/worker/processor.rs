@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill_core::{QueueName, StoreError};
 
@@ -102,7 +102,14 @@ impl Processor {
                 Ok(Looked::Nothing(_)) | Err(_) => None,
             }
         };
-        let ((), next) = tokio::join!(overseer::work_off(&site, &found.hand), next);
+        let start = Instant::now();
+        let worked = async {
+            overseer::work_off(&site, &found.hand).await;
+            if let Some(queue) = site.last_known(&found.hand.served.name) {
+                site.mill.metrics().cycle(queue.number, start.elapsed());
+            }
+        };
+        let ((), next) = tokio::join!(worked, next);
         site.cycle(self.number, None);
         // A queue that was paused or switched off meanwhile gets back what was
         // claimed ahead.

@@ -18,6 +18,7 @@ use super::served::{Busy, Served};
 use super::settler::Settler;
 use super::stop::Stop;
 use crate::Mill;
+use crate::metrics::Running;
 
 /// An operator's change of a queue is heard of within this time.
 const QUEUES_FOR: Duration = Duration::from_secs(1);
@@ -256,6 +257,24 @@ impl Site {
             .collect();
         cycles.sort_by_key(|(number, _)| *number);
         cycles.into_iter().map(|(_, report)| report).collect()
+    }
+}
+
+impl Running for Site {
+    fn processors(&self) -> usize {
+        lock(&self.cycles).len()
+    }
+
+    fn in_progress(&self) -> Vec<(u32, u64)> {
+        let hands: Vec<Arc<Hand>> = {
+            let cycles = lock(&self.cycles);
+            cycles.values().filter_map(|cycle| Some(cycle.hand.as_ref()?.1.clone())).collect()
+        };
+        let counted = |hand: &Arc<Hand>| {
+            let queue = self.last_known(&hand.served.name)?;
+            Some((queue.number, hand.holding() as u64))
+        };
+        hands.iter().filter_map(counted).collect()
     }
 }
 

@@ -1,0 +1,27 @@
+//! What was typed after `init`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  gristmill init --exec mail        handlers that are programs: cd mail && gristmill up
+  gristmill init mail               a Rust project: cd mail && cargo run";
+
+/// `init`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct InitArgs {
+    /// The folder of the new project; it must be empty or not there yet
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+
+    /// Handlers that are programs instead of Rust
+    #[arg(long)]
+    pub(crate) exec: bool,
+
+    /// Where gristmill's own crates are, for a Rust project beside a clone
+    #[arg(long, value_name = "DIR", conflicts_with = "exec")]
+    pub(crate) gristmill: Option<PathBuf>,
+}

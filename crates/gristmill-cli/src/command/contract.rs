@@ -1,0 +1,163 @@
+//! `contract`: checked, compared, printed as JSON Schema, registered.
+
+use std::path::PathBuf;
+
+use gristmill::contract::register;
+use gristmill::core::name::did_you_mean;
+use gristmill_contract::evolution::{self, Change};
+use gristmill_contract::{Contract, read_files, schema};
+use serde::Serialize;
+use serde_json::json;
+
+use super::Session;
+use super::queue::change_text;
+use crate::args::{ContractCheckArgs, ContractRegisterArgs, ContractSchemaArgs};
+use crate::failure::{Exit, Failure};
+use crate::output::count;
+use crate::store::Missing;
+
+/// Check one contract, or compare two.
+#[derive(Debug)]
+pub(crate) struct Check {
+    file: PathBuf,
+    new: Option<PathBuf>,
+}
+
+impl Check {
+    pub(crate) fn meant(args: ContractCheckArgs) -> Self {
+        Check { file: args.file, new: args.new }
+    }
+
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        let contract = open(std::slice::from_ref(&self.file))?;
+        let Some(new) = &self.new else {
+            let shown = self.file.display();
+            let fields: usize = contract.queues.iter().map(|queue| queue.fields.len()).sum();
+            let queues = contract.queues.len();
+            return session.output.either(
+                &json!({ "contract": shown.to_string(), "queues": queues, "fields": fields }),
+                format_args!(
+                    "{shown} is fine: {} with {}",
+                    count(queues as u64, "queue"),
+                    count(fields as u64, "field")
+                ),
+            );
+        };
+        let changes = evolution::compare(&contract, &open(std::slice::from_ref(new))?);
+        if session.output.json {
+            let all: Vec<ChangeJson<'_>> = changes.iter().map(ChangeJson::of).collect();
+            session.output.value(&all)?;
+        } else if changes.is_empty() {
+            session.output.line("no differences in queues and fields")?;
+        } else {
+            let lines: Vec<String> = changes.iter().map(Change::to_string).collect();
+            session.output.line(lines.join("\n"))?;
+        }
+        if evolution::is_breaking(&changes) {
+            return Err(Failure::new(
+                Exit::Refused,
+                "breaking",
+                "the new contract breaks the old one: give a changed queue a new name and id",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A difference as programs get it.
+#[derive(Serialize)]
+struct ChangeJson<'a> {
+    queue: &'a str,
+    weight: &'static str,
+    change: &'a str,
+}
+
+impl<'a> ChangeJson<'a> {
+    fn of(change: &'a Change) -> Self {
+        let Change { queue, weight, what } = change;
+        ChangeJson { queue, weight: weight.as_str(), change: what }
+    }
+}
+
+/// Print a schema.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    file: PathBuf,
+    queue: Option<String>,
+}
+
+impl Schema {
+    pub(crate) fn meant(args: ContractSchemaArgs) -> Self {
+        Schema { file: args.file, queue: args.queue }
+    }
+
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        let contract = open(&[self.file])?;
+        let schema = match &self.queue {
+            None => schema::of_contract(&contract),
+            Some(name) => {
+                let queue = contract.queue(name).ok_or_else(|| {
+                    let known = contract.queues.iter().map(|queue| queue.name.as_str());
+                    let hint = did_you_mean(name, known)
+                        .map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+                    let said = format!("there is no queue '{name}' in the contract{hint}");
+                    Failure::new(Exit::Refused, "unknown_queue", said)
+                })?;
+                schema::of_queue(queue)
+            }
+        };
+        session.output.line(format_args!("{schema:#}"))
+    }
+}
+
+/// Have the store keep a contract.
+#[derive(Debug)]
+pub(crate) struct Register {
+    files: Vec<PathBuf>,
+    force: bool,
+}
+
+impl Register {
+    pub(crate) fn meant(args: ContractRegisterArgs) -> Self {
+        Register { files: args.files, force: args.force }
+    }
+
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let contract = open(&self.files)?;
+        let mill = session.open(Missing::Create).await?;
+        for queue in &contract.queues {
+            let registered = register(&mill, queue, self.force).await?;
+            let name = &queue.name;
+            if session.output.json {
+                session.output.value(&json!({
+                    "queue": name.as_str(), "number": queue.number,
+                    "created": registered.declared.created,
+                    "changes": registered.changes.iter().map(ChangeJson::of).collect::<Vec<_>>(),
+                }))?;
+                continue;
+            }
+            let what = if registered.declared.created { "added" } else { "registered" };
+            session.output.line(format_args!("queue {name} {what} with id {}", queue.number))?;
+            for change in &registered.changes {
+                session.output.line(format_args!(
+                    "  {}: {}",
+                    change.weight.as_str(),
+                    change.what
+                ))?;
+            }
+            for change in
+                registered.declared.changes.iter().filter(|_| !registered.declared.created)
+            {
+                session.output.line(format_args!("  {}", change_text(change)))?;
+            }
+        }
+        mill.close().await?;
+        Ok(())
+    }
+}
+
+/// Reads contracts that a command names.
+pub(crate) fn open(files: &[PathBuf]) -> Result<Contract, Failure> {
+    read_files(files)
+        .map_err(|error| Failure { code: "contract", ..Failure::usage(error.to_string()) })
+}

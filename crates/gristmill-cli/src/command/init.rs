@@ -1,0 +1,125 @@
+//! `init`: a small project that is ready to run.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::Session;
+use crate::args::InitArgs;
+use crate::failure::{Exit, Failure};
+
+const CONTRACT: &str = include_str!("../init/queues.yaml");
+
+/// What is ours of a project in Rust.
+const RUST: &[(&str, &str)] = &[
+    ("queues.yaml", CONTRACT),
+    ("gristmill.yaml", include_str!("../init/rust/gristmill.yaml")),
+    ("Cargo.toml", include_str!("../init/rust/Cargo.toml.txt")),
+    ("build.rs", include_str!("../init/rust/build.rs.txt")),
+    ("src/main.rs", include_str!("../init/rust/main.rs.txt")),
+    ("src/handlers.rs", include_str!("../init/rust/handlers.rs.txt")),
+    ("README.md", include_str!("../init/rust/README.md")),
+    (".gitignore", "/target\n/gristmill.db*\n"),
+];
+
+/// What is ours of a project whose handlers are programs.
+const EXEC: &[(&str, &str)] = &[
+    ("queues.yaml", CONTRACT),
+    ("gristmill.yaml", include_str!("../init/exec/gristmill.yaml")),
+    ("handlers/emails", include_str!("../init/exec/emails")),
+    ("handlers/digests", include_str!("../init/exec/digests")),
+    ("README.md", include_str!("../init/exec/README.md")),
+    (".gitignore", "/gristmill.db*\n"),
+];
+
+/// Begin a project.
+#[derive(Debug)]
+pub(crate) struct Init {
+    folder: PathBuf,
+    exec: bool,
+    gristmill: Option<PathBuf>,
+}
+
+impl Init {
+    pub(crate) fn meant(args: InitArgs) -> Self {
+        Init { folder: args.folder, exec: args.exec, gristmill: args.gristmill }
+    }
+
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        let shown = self.folder.display().to_string();
+        let wrong = |error: std::io::Error| Failure::io(&shown, &error);
+        std::fs::create_dir_all(&self.folder).map_err(wrong)?;
+        // Never over somebody's work.
+        if std::fs::read_dir(&self.folder).map_err(wrong)?.next().is_some() {
+            return Err(Failure::new(
+                Exit::Refused,
+                "not_empty",
+                format!("{shown} is not empty: name a new folder"),
+            ));
+        }
+        let folder = self.folder.canonicalize().map_err(wrong)?;
+        let name = package_name(&folder);
+        let ours = self.ours()?;
+        let files = if self.exec { EXEC } else { RUST };
+        for (file, text) in files {
+            let text = text
+                .replace("{name}", &name)
+                .replace("{gristmill}", &depends("gristmill", ours.as_deref()))
+                .replace("{contract}", &depends("gristmill-contract", ours.as_deref()));
+            write(&folder.join(file), &text).map_err(wrong)?;
+        }
+        let names: Vec<&str> = files.iter().map(|(file, _)| *file).collect();
+        let next = if self.exec { "gristmill up" } else { "cargo run -- put && cargo run" };
+        session.output.either(
+            &json!({ "folder": shown, "files": names }),
+            format_args!("{shown} is ready ({}); try:\n  cd {shown} && {next}", names.join(", ")),
+        )
+    }
+
+    /// Our own crates, where a clone is named.
+    fn ours(&self) -> Result<Option<PathBuf>, Failure> {
+        let Some(clone) = &self.gristmill else { return Ok(None) };
+        let crates = clone.join("crates");
+        if !crates.join("gristmill/Cargo.toml").is_file() {
+            let said = format!("{} is no clone of gristmill", clone.display());
+            return Err(Failure::usage(said));
+        }
+        crates.canonicalize().map(Some).map_err(|error| Failure::io("--gristmill", &error))
+    }
+}
+
+/// A line of the manifest.
+fn depends(package: &str, ours: Option<&Path>) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match ours {
+        Some(crates) => {
+            let path = crates.join(package).display().to_string();
+            format!("{package} = {{ path = {} }}", serde_json::Value::String(path))
+        }
+        None => format!("{package} = \"{version}\""),
+    }
+}
+
+/// The folder's name as cargo takes it.
+fn package_name(folder: &Path) -> String {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = gristmill_contract::naming::snake_case(name).replace('_', "-");
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        name
+    } else {
+        format!("queues-{name}").trim_end_matches('-').to_owned()
+    }
+}
+
+fn write(file: &Path, text: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(file, text)?;
+    // What begins so is meant to be run.
+    if text.starts_with("#!") {
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! The contracts that the store keeps, for those who put and those who look.
+
+use std::collections::HashMap;
+
+use gristmill::core::NewTask;
+use gristmill::{Encoding, Error, Mill, Payload, QueueName, Refusal};
+use gristmill_contract::{QueueContract, view};
+
+/// Each queue's contract.
+#[derive(Debug, Default)]
+pub(crate) struct Contracts(HashMap<QueueName, QueueContract>);
+
+impl Contracts {
+    /// Those of all queues. One that this version cannot read counts as none:
+    /// payloads are then shown and taken as they are.
+    pub(crate) async fn of(mill: &Mill) -> Result<Self, Error> {
+        let queues = mill.inspect().queues().await?;
+        let read = |queue: gristmill::core::Queue| {
+            Some((queue.name, QueueContract::from_text(queue.contract.as_deref()?)?))
+        };
+        Ok(Contracts(queues.into_iter().filter_map(read).collect()))
+    }
+
+    pub(crate) fn get(&self, queue: &QueueName) -> Option<&QueueContract> {
+        self.0.get(queue)
+    }
+
+    /// A payload that is MessagePack of its queue's contract, as JSON.
+    pub(crate) fn as_json(&self, queue: &QueueName, payload: &Payload) -> Option<String> {
+        if payload.encoding != Encoding::Msgpack {
+            return None;
+        }
+        view::to_json(self.get(queue)?, payload).ok()
+    }
+}
+
+/// A task as its queue's contract wants it: JSON becomes MessagePack, unless it
+/// is to be kept.
+pub(crate) fn fit(
+    contract: Option<&QueueContract>,
+    task: NewTask,
+    keep_json: bool,
+) -> Result<NewTask, Refusal> {
+    let Some(contract) = contract else { return Ok(task) };
+    let misfit = |why: String| Refusal::DoesNotFit(why);
+    let payload = match task.payload.encoding {
+        Encoding::Json => {
+            let fitted = view::text_to_payload(contract, &task.payload.bytes).map_err(misfit)?;
+            if keep_json { task.payload } else { fitted }
+        }
+        Encoding::Msgpack => {
+            view::to_json(contract, &task.payload).map_err(|wrong| misfit(wrong.to_string()))?;
+            task.payload
+        }
+        Encoding::Raw => {
+            let name = &contract.name;
+            return Err(misfit(format!("{name} wants JSON with its fields, or msgpack")));
+        }
+    };
+    Ok(NewTask { payload, ..task })
+}

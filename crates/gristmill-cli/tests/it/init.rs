@@ -1,0 +1,76 @@
+//! New projects: that they are whole, and that they run.
+
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::place::{Place, Running};
+
+#[test]
+fn a_project_of_programs_runs_as_it_is() {
+    let place = Place::new();
+    let said = place.ok(&["init", "--exec", "mail"]);
+    assert!(said.contains("cd mail && gristmill up"), "{said}");
+    let place = place.within("mail");
+    place.ok(&["config", "check"]);
+    place.ok(&["contract", "check", "queues.yaml"]);
+    let mut up = place.start(&["up"]);
+    Running::until(&mut up.stdout, r#"mail 1, attempt 1: {"to":"ada@example.org","user_id":1"#);
+    place.ok(&["put", "emails", r#"{"to":"grace@example.org","user_id":5}"#]);
+    Running::until(&mut up.stdout, r#"mail 3, attempt 1: {"to":"grace@example.org","user_id":5}"#);
+    up.signal(Signal::TERM);
+    assert_eq!(up.end().0, 0);
+    assert_eq!(place.stats("digests")["total"], 0);
+}
+
+#[test]
+fn nothing_is_written_over() {
+    let place = Place::new();
+    place.ok(&["init", "mail"]);
+    let manifest = std::fs::read_to_string(place.path("mail/Cargo.toml")).unwrap();
+    assert!(manifest.contains("name = \"mail\"") && manifest.contains("gristmill = \"0."));
+    let answer = place.run(&["init", "--exec", "mail"]);
+    assert_eq!(answer.code, 3);
+    assert!(answer.stderr.contains("mail is not empty"), "{answer:?}");
+}
+
+/// The whole way: a fresh crate, compiled, with tasks put from Rust and from
+/// the command line, handled typed, a batch settled in parts.
+#[test]
+#[ignore = "compiles a project of its own"]
+fn long_a_project_in_rust_compiles_and_runs() {
+    let clone = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let place = Place::new();
+    place.ok(&["init", "mail", "--gristmill", clone.to_str().unwrap()]);
+    // What we were built from is on this machine already.
+    std::fs::copy(clone.join("Cargo.lock"), place.path("mail/Cargo.lock")).unwrap();
+    let place = place.within("mail");
+    let cargo = |words: &[&str]| {
+        let output = Command::new("cargo")
+            .args(words)
+            .current_dir(place.path(""))
+            .env("CARGO_TARGET_DIR", clone.join("target/init"))
+            .env("RUSTFLAGS", "-D warnings")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        said
+    };
+    cargo(&["run", "--offline", "--", "put"]);
+    place.ok(&["put", "emails", r#"{"to":"cli@example.org","user_id":7}"#]);
+    let said = cargo(&["run", "--offline", "--", "drain"]);
+    for wanted in
+        ["ada@example.org: Welcome", "cli@example.org: no subject", "grace@example.org: Your"]
+    {
+        assert!(said.contains(wanted), "{said}");
+    }
+    let failed: Value = serde_json::from_str(&place.ok(&["failed", "--json"])).unwrap();
+    assert_eq!(failed[0]["payload"]["to"], "nowhere");
+    // Asked for again after 100 ms; a drain ends before that, another has it.
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    let said = cargo(&["run", "--offline", "--", "drain"]);
+    assert!(said.contains("later@example.org: Welcome"), "{said}");
+}

@@ -165,6 +165,7 @@ fn unchunk(mut rest: &[u8]) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::local::WebServer;
 
     fn read(answer: &str) -> Result<(u16, String)> {
         Answer::read(answer.as_bytes()).map(|answer| (answer.status, answer.text()))
@@ -192,5 +193,41 @@ mod tests {
         ] {
             assert!(read(text).is_err(), "{text}");
         }
+    }
+
+    fn client() -> Client {
+        Client { timeout: Duration::from_secs(60), ..Client::default() }
+    }
+
+    #[tokio::test]
+    async fn redirects_are_followed_but_not_in_circles() {
+        let server = WebServer::start().await.expect("a server");
+        server.set("/a/old", 301, "../new?x=1");
+        server.set("/new?x=1", 200, "here");
+        let page = client().get(&server.url("/a/old")).await.expect("a page");
+        assert_eq!((page.url, page.body.as_str()), (server.url("/new?x=1"), "here"));
+        server.set("/round", 302, "/round");
+        let error = client().get(&server.url("/round")).await.expect_err("a circle").to_string();
+        assert!(error.contains("more than 5 redirects"), "{error}");
+        server.set("/away", 302, "https://example.com/");
+        let error = client().get(&server.url("/away")).await.expect_err("no TLS").to_string();
+        assert!(error.contains("plain http only"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_late_large_or_none_is_an_error() {
+        let server = WebServer::start().await.expect("a server");
+        server.set("/", 200, "x".repeat(2_000));
+        let url = server.url("/");
+        let small = Client { most: 1_000, ..client() };
+        let error = small.get(&url).await.expect_err("too large").to_string();
+        assert!(error.contains("more than 1000 bytes"), "{error}");
+        server.set_open(false);
+        let hasty = Client { timeout: Duration::from_millis(50), ..client() };
+        let error = hasty.get(&url).await.expect_err("too late").to_string();
+        assert!(error.contains("no answer within 50ms"), "{error}");
+        drop(server);
+        let error = client().get(&url).await.expect_err("nobody").to_string();
+        assert!(error.starts_with(&url), "{error}");
     }
 }

@@ -71,11 +71,12 @@ async fn find<S: Stage + TaskType>(deck: Arc<Deck>, finding: Finding, limit: usi
 
 /// Puts a row's task and marks the row. False when there was no room.
 async fn put<S: Stage + TaskType>(deck: &Arc<Deck>, finding: &Finding, task: S) -> Result<bool> {
-    let (row, mill) = (task.row(), finding.mill().clone());
-    if mill.sqlite().is_some() {
+    let row = task.row();
+    if finding.mill().sqlite().is_some() {
         // One file: the row is queued if and only if its task stands.
+        let finding = finding.clone();
         let put = deck.transact(move |db, now| {
-            let (report, wake) = mill.put_in(db, [task])?;
+            let (report, wake) = finding.put_in(db, [task])?;
             let accepted = report.first_refusal().is_none();
             if accepted {
                 S::FLOW.queue(db, row, now)?;

@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use gristmill_core::{PutAnswer, QueueName, Refusal, ScheduleName, Timestamp};
+use gristmill_core::{PutAnswer, PutReport, QueueName, Refusal, ScheduleName, Timestamp};
+use gristmill_sqlite::WakeGuard;
+use gristmill_sqlite::rusqlite::Transaction;
 
 use crate::{Error, Mill, Put, TaskType};
 
@@ -107,7 +109,27 @@ impl Finding {
     /// When the store cannot answer.
     pub async fn put_as(&self, put: Put) -> Result<PutAnswer, Error> {
         let answer = put.await?;
-        match &answer {
+        self.count(&answer);
+        Ok(answer)
+    }
+
+    /// As [`Mill::put_in`]: puts inside your own transaction on the same SQLite
+    /// file, so that a row is marked if and only if its task stands.
+    ///
+    /// # Errors
+    /// As [`Mill::put_in`].
+    pub fn put_in<T: TaskType>(
+        &self,
+        transaction: &Transaction<'_>,
+        tasks: impl IntoIterator<Item = T>,
+    ) -> Result<(PutReport, WakeGuard), Error> {
+        let (report, guard) = self.mill.put_in(transaction, tasks)?;
+        report.answers.iter().for_each(|answer| self.count(answer));
+        Ok((report, guard))
+    }
+
+    fn count(&self, answer: &PutAnswer) {
+        match answer {
             PutAnswer::Refused(Refusal::QueueFull { .. }) => {
                 self.seen.full.store(true, Ordering::Relaxed);
             }
@@ -121,7 +143,6 @@ impl Finding {
                 self.seen.put.fetch_add(1, Ordering::Relaxed);
             }
         }
-        Ok(answer)
     }
 
     /// How many tasks this run put.

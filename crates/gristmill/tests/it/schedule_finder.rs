@@ -8,6 +8,7 @@ use std::time::Duration;
 use gristmill::Mill;
 use gristmill::core::WorkerId;
 use gristmill::schedule::{Finding, Scheduler};
+use gristmill::sqlite::rusqlite::Connection;
 
 use crate::Mail;
 use crate::schedule::{MINUTE, Timed, finish_one, timed};
@@ -84,6 +85,39 @@ async fn it_stops_at_a_full_queue_and_finds_the_rest_later() {
         scheduler.run_due().await.unwrap();
         assert_eq!((rows.left(), t.tasks().await.len()), (5, 4));
     }
+}
+
+#[tokio::test]
+async fn on_sqlite_it_puts_in_the_transaction_that_marks_the_row() {
+    let t = timed().await.pop().unwrap();
+    t.mill.declare::<Mail>().capacity(2).await.unwrap();
+    let file = t.mill.sqlite().unwrap().path().to_owned();
+    let found = Arc::new(Mutex::new(Vec::new()));
+    let counted = found.clone();
+    let find = move |finding: Finding| {
+        let (file, counted) = (file.clone(), counted.clone());
+        async move {
+            let mut connection = Connection::open(file).map_err(|e| e.to_string())?;
+            for commits in [false, true] {
+                let transaction = connection.transaction().map_err(|e| e.to_string())?;
+                let mails = ["ada", "eve", "bob"].map(Mail::to);
+                let put = finding.put_in(&transaction, mails).map_err(|e| e.to_string())?;
+                assert_eq!((put.0.enqueued(), put.0.first_refusal().is_some()), (2, true));
+                if commits {
+                    transaction.commit().map_err(|e| e.to_string())?;
+                }
+                counted.lock().unwrap().push(finding.found());
+            }
+            Ok::<(), String>(())
+        }
+    };
+    let every = t.mill.schedule("find").every(MINUTE).finder("mails", find);
+    let mut scheduler = t.scheduler().schedule(every);
+    scheduler.run_due().await.unwrap();
+    t.clock.advance(MINUTE);
+    scheduler.run_due().await.unwrap();
+    assert_eq!(t.tasks().await.len(), 2, "what was rolled back does not stand");
+    assert_eq!(*found.lock().unwrap(), [2, 4], "counted as it was put");
 }
 
 #[tokio::test]

@@ -100,11 +100,11 @@ async fn what_does_not_finish_in_time_is_cancelled_and_given_back() {
 #[tokio::test]
 async fn a_second_signal_forces_the_stop() {
     for place in BOTH {
-        let (mut desk, mut running) = in_the_middle(place, "").await;
+        // Ten minutes: far beyond the patience of this test.
+        let (mut desk, mut running) =
+            in_the_middle(place, "application.shutdown-timeout=600000").await;
         running.stop();
         running.force();
-        // Within the patience of the test, which is twice that of the stop; but
-        // a handler that was cancelled is what tells.
         running.end().await;
         assert!(desk.ai.was_dropped());
         desk.ai.set_open(true);

@@ -5,7 +5,7 @@
 //! `Arc<dyn Store>` and no type parameter of a store. Only the store's clock
 //! decides; deadlines leave it as durations. Every verb either happens whole
 //! or not at all, and when it returns an error other than
-//! [`StoreError::Unknown`](crate::StoreError::Unknown), it did not happen.
+//! [`StoreError::Unknown`], it did not happen.
 
 use std::time::Duration;
 
@@ -208,6 +208,6 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn limits(&self) -> &Limits;
 
     /// Ends the store's own threads after what was asked before is done.
-    /// Calls that come later answer [`StoreError::Closed`](crate::StoreError::Closed).
+    /// Calls that come later answer [`StoreError::Closed`].
     async fn close(&self) -> Result<()>;
 }

@@ -42,6 +42,7 @@ pub(crate) async fn open(url: &str, missing: Missing) -> Result<Mill, Failure> {
             look_at_folder(&folder, missing)?;
             open_durable(url, missing).await
         }
+        StoreUrl::Postgres(_) => open_durable(url, missing).await,
     }
 }
 

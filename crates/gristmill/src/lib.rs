@@ -55,11 +55,12 @@ pub use gristmill_core::{
     Store, StoreError, Task, TaskId, Timestamp,
 };
 pub use gristmill_files as files;
+pub use gristmill_postgres as postgres;
 pub use gristmill_sqlite as sqlite;
 pub use inspect::Inspect;
 pub use mill::Mill;
 pub use put::{Put, RawTask};
-pub use store_url::{StoreUrl, StoreUrlError};
+pub use store_url::{PostgresUrl, StoreUrl, StoreUrlError};
 pub use task_type::{TaskPayload, TaskType};
 
 /// The README's program compiles.

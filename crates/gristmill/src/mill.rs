@@ -6,6 +6,7 @@ use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::observed::{Observed, StoreEvent, Verbs};
 use gristmill_core::{QueueName, Refusal, Store, StoreError};
 use gristmill_files::FilesStore;
+use gristmill_postgres::PostgresStore;
 use gristmill_sqlite::SqliteStore;
 use tokio::sync::broadcast;
 
@@ -18,12 +19,14 @@ pub struct Mill {
     store: Arc<Observed>,
     sqlite: Option<Arc<SqliteStore>>,
     files: Option<Arc<FilesStore>>,
+    postgres: Option<Arc<PostgresStore>>,
     metrics: Metrics,
 }
 
 impl Mill {
     /// Opens the store that the URL names, creating it if it is not there:
-    /// `memory:`, `sqlite://path` or `files://folder`.
+    /// `memory:`, `sqlite://path`, `files://folder` or
+    /// `postgres://host/database`.
     ///
     /// # Errors
     /// When the URL names no store, or the store cannot be opened: no
@@ -64,6 +67,11 @@ impl Mill {
                     .map_err(|e| StoreError::Unavailable(format!("opening was ended: {e}")))?;
                 Ok(Self::over_files(Arc::new(opened?)))
             }
+            StoreUrl::Postgres(url) => {
+                let options = gristmill_postgres::Options { migrate: create, ..Default::default() };
+                let opened = PostgresStore::open(url.reveal(), options).await?;
+                Ok(Self::over_postgres(Arc::new(opened)))
+            }
         }
     }
 
@@ -71,7 +79,8 @@ impl Mill {
     #[must_use]
     pub fn over(store: Arc<dyn Store>) -> Self {
         let store = Arc::new(Observed::new(store));
-        Mill { store, sqlite: None, files: None, metrics: Metrics::default() }
+        let metrics = Metrics::default();
+        Mill { store, sqlite: None, files: None, postgres: None, metrics }
     }
 
     /// A mill over an opened SQLite store, whose extras stay reachable.
@@ -84,6 +93,19 @@ impl Mill {
     #[must_use]
     pub fn over_files(files: Arc<FilesStore>) -> Self {
         Mill { files: Some(files.clone()), ..Self::over(files) }
+    }
+
+    /// A mill over an opened PostgreSQL store, whose extras stay reachable.
+    #[must_use]
+    pub fn over_postgres(postgres: Arc<PostgresStore>) -> Self {
+        Mill { postgres: Some(postgres.clone()), ..Self::over(postgres) }
+    }
+
+    /// The PostgreSQL store, where it is one: putting and completing inside
+    /// your own transaction, and whether wake-ups are heard.
+    #[must_use]
+    pub fn postgres(&self) -> Option<&Arc<PostgresStore>> {
+        self.postgres.as_ref()
     }
 
     /// The store with all its verbs.

@@ -15,6 +15,41 @@ pub enum StoreUrl {
     /// `files://folder`, one file a task. `files://spool` is relative,
     /// `files:///spool` absolute.
     Files(PathBuf),
+    /// `postgres://user@host/database`, a schema of a database.
+    Postgres(PostgresUrl),
+}
+
+/// A PostgreSQL URL. It may hold a password, which no log line shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl(String);
+
+impl PostgresUrl {
+    /// The whole URL, password and all.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What is said behind `?` may hold a password too.
+        let plain = self.0.split('?').next().unwrap_or_default();
+        let (scheme, rest) = plain.split_once("://").unwrap_or(("postgres", plain));
+        match rest.rsplit_once('@') {
+            None => write!(f, "{scheme}://{rest}"),
+            Some((who, place)) => {
+                let user = who.split(':').next().unwrap_or_default();
+                write!(f, "{scheme}://{user}@{place}")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// Why a URL names no store, and what would.
@@ -26,7 +61,7 @@ impl FromStr for StoreUrl {
     type Err = StoreUrlError;
 
     fn from_str(url: &str) -> Result<Self, StoreUrlError> {
-        let known = "use memory:, sqlite://PATH or files://FOLDER";
+        let known = "use memory:, sqlite://PATH, files://FOLDER or postgres://HOST/DATABASE";
         if let Some(rest) = url.strip_prefix("memory:") {
             return if rest.is_empty() || rest == "//" {
                 Ok(StoreUrl::Memory)
@@ -57,6 +92,9 @@ impl FromStr for StoreUrl {
             }
             return Ok(StoreUrl::Files(PathBuf::from(path)));
         }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Ok(StoreUrl::Postgres(PostgresUrl(url.to_owned())));
+        }
         match url.split_once(':') {
             Some((scheme, _)) => {
                 Err(StoreUrlError(format!("there is no store '{scheme}:'; {known}")))
@@ -70,6 +108,7 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreUrl::Memory => f.write_str("memory:"),
+            StoreUrl::Postgres(url) => fmt::Display::fmt(url, f),
             StoreUrl::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
             StoreUrl::Files(path) => write!(f, "files://{}", path.display()),
         }
@@ -92,6 +131,16 @@ mod tests {
         ] {
             assert_eq!(url.parse(), Ok(expected), "{url}");
         }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let url = "postgres://me:s3cret@host:5432/db?sslmode=disable&listen_url=x%3Apw";
+        let read: StoreUrl = url.parse().expect("a URL");
+        assert_eq!(read.to_string(), "postgres://me@host:5432/db");
+        assert_eq!(format!("{read:?}"), "Postgres(postgres://me@host:5432/db)");
+        let StoreUrl::Postgres(whole) = read else { panic!("PostgreSQL") };
+        assert_eq!(whole.reveal(), url);
     }
 
     #[test]

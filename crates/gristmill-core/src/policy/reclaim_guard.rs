@@ -36,11 +36,17 @@ impl ReclaimGuard {
         self.seen = Some((wall, monotonic));
     }
 
+    /// How long ago time was last distrusted; nothing when it never was.
+    #[must_use]
+    pub fn held_for(&self, monotonic: Duration) -> Option<Duration> {
+        self.held_since.map(|since| monotonic.saturating_sub(since))
+    }
+
     /// Whether expired leases may be taken away, for leases that are extended
     /// every `heartbeat`.
     #[must_use]
     pub fn may_reclaim(&self, monotonic: Duration, heartbeat: Duration) -> bool {
-        self.held_since.is_none_or(|since| monotonic.saturating_sub(since) >= heartbeat)
+        self.held_for(monotonic).is_none_or(|passed| passed >= heartbeat)
     }
 }
 

@@ -11,10 +11,20 @@ const EDGES: &[(&str, &[&str])] = &[
     ("gristmill-core", &[]),
     ("gristmill-files", &["gristmill-core"]),
     ("gristmill-sqlite", &["gristmill-core"]),
+    ("gristmill-postgres", &["gristmill-core"]),
     ("gristmill-conformance", &["gristmill-core"]),
     ("gristmill-pgserver", &[]),
     ("gristmill-contract", &["gristmill-core"]),
-    ("gristmill", &["gristmill-core", "gristmill-contract", "gristmill-files", "gristmill-sqlite"]),
+    (
+        "gristmill",
+        &[
+            "gristmill-core",
+            "gristmill-contract",
+            "gristmill-files",
+            "gristmill-sqlite",
+            "gristmill-postgres",
+        ],
+    ),
     ("gristmill-cli", &["gristmill", "gristmill-contract"]),
     ("gristmill-tidy", &[]),
 ];

@@ -1,0 +1,103 @@
+//! Claiming: the request, the hint it begins at, and the tasks it brings.
+
+use std::time::Duration;
+
+use gristmill_core::{
+    Claim, ClaimRequest, ClaimedTask, Clock as _, Headers, Payload, Result, Settings, TaskId,
+};
+use tokio_postgres::Row;
+
+use crate::codec::{self, from_span, small, span};
+use crate::errors::{column, corrupt};
+use crate::hint::Hint;
+use crate::sql::Sql;
+use crate::store::Inner;
+use crate::wire::{At, Uuid};
+
+impl Inner {
+    /// Takes due tasks under a new lease.
+    pub(crate) async fn claim(&self, request: ClaimRequest) -> Result<Claim> {
+        // The queue's own lease is checked where it is declared.
+        request.lease_on(&Settings { lease: Duration::from_secs(60), ..Settings::default() })?;
+        let begun = self.steady.monotonic();
+        let (hint, sweep) = match request.source {
+            None => self.hints.begin(&request.queue, begun),
+            Some(_) => (None, true),
+        };
+        let max = i32::try_from(request.max.min(self.limits.claim_tasks)).unwrap_or(i32::MAX);
+        let rows = self
+            .pool
+            .write(
+                Sql::Claim,
+                &[
+                    &request.queue.as_str(),
+                    &max,
+                    &request.lease.map(span),
+                    &request.worker.as_str(),
+                    &request.source,
+                    &Uuid(request.token),
+                    &hint.map(|hint| hint.level),
+                    &hint.map(|hint| At(hint.run_at)),
+                    &hint.map(|hint| hint.id),
+                    &sweep,
+                    &self.held(),
+                    &i64::try_from(self.limits.claim_bytes).unwrap_or(i64::MAX),
+                    &i32::try_from(self.limits.reclaimed_leases).unwrap_or(i32::MAX),
+                    &i32::try_from(self.limits.history).unwrap_or(i32::MAX),
+                    &self.now(),
+                ],
+            )
+            .await;
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(error) => return Err(self.named(error, &request.queue).await),
+        };
+        let first = rows.first().ok_or_else(|| corrupt("a claim", "it has no answer"))?;
+        let now = column::<At>(first, 0)?.0;
+        self.observe(now, begun);
+        let lease = from_span(column(first, 1)?);
+        let mut claim = request.nothing_yet(lease, column(first, 2)?);
+        claim.next_due = column::<Option<At>>(first, 3)?.map(|at| at.0.since(now));
+        let swept = column::<Option<i64>>(first, 4)?.map(from_span);
+        if column::<Option<i64>>(first, 5)?.is_some() {
+            claim.tasks = rows.iter().map(task).collect::<Result<_>>()?;
+            // The hint's part comes before the front's.
+            claim.tasks.sort_by_key(|task| (task.priority, task.run_at, task.id));
+        }
+        if request.source.is_none() {
+            let last = claim.tasks.last();
+            let ended =
+                last.map(|task| Hint { level: task.priority, run_at: task.run_at, id: task.id.0 });
+            self.hints.ended(&claim.queue, ended, swept, begun);
+        }
+        Ok(claim)
+    }
+}
+
+fn task(row: &Row) -> Result<ClaimedTask> {
+    let expiries: i16 = column(row, 18)?;
+    let headers: Option<&str> = column(row, 17)?;
+    Ok(ClaimedTask {
+        id: TaskId(column(row, 5)?),
+        payload: Payload {
+            bytes: column::<Vec<u8>>(row, 6)?.into(),
+            encoding: codec::encoding(column(row, 7)?)?,
+        },
+        key: column(row, 8)?,
+        group: column(row, 9)?,
+        source: column(row, 10)?,
+        priority: column(row, 11)?,
+        attempt: small(column(row, 12)?),
+        claims: small(column(row, 13)?),
+        created_at: column::<At>(row, 14)?.0,
+        run_at: column::<At>(row, 15)?.0,
+        prev_run_at: column::<Option<At>>(row, 16)?.map(|at| at.0),
+        headers: match headers {
+            None => Headers::new(),
+            Some(_) => codec::headers(headers)?,
+        },
+        concurrent: column::<Option<i32>>(row, 19)?.map(small),
+        slot: column::<Option<i32>>(row, 20)?.map(small),
+        alone: expiries >= 2,
+    })
+}

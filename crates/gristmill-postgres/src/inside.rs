@@ -1,0 +1,112 @@
+//! Putting and completing inside the caller's own transaction.
+
+use std::sync::Arc;
+
+use gristmill_core::{
+    PutAnswer, PutReport, PutRequest, QueueName, Result, SettleAnswer, Settlement, StoreError,
+};
+use tokio_postgres::Transaction;
+
+use crate::PostgresStore;
+use crate::connection::query_in;
+use crate::errors::{Intent, column, corrupt, fault};
+use crate::put::{self, Columns, Sifted};
+use crate::settle::{Settling, settled};
+use crate::sql::Sql;
+use crate::store::Inner;
+
+/// Wakes workers, here and in other processes, once the caller's transaction
+/// is committed.
+///
+/// Say [`WakeGuard::committed`] right after the commit. A guard that is dropped
+/// wakes as well: a worker that looks in vain costs less than one that sleeps.
+#[derive(Debug)]
+#[must_use = "say `committed()` after the commit, so that workers hear of it at once"]
+pub struct WakeGuard {
+    inner: Arc<Inner>,
+    queues: Vec<QueueName>,
+}
+
+impl WakeGuard {
+    /// The transaction was committed.
+    pub fn committed(self) {
+        drop(self);
+    }
+}
+
+impl Drop for WakeGuard {
+    fn drop(&mut self) {
+        self.inner.woken(&self.queues);
+    }
+}
+
+impl PostgresStore {
+    /// Puts tasks in the caller's transaction: they stand when, and only when,
+    /// it is committed. Nobody waits for that commit but a put of an equal key.
+    ///
+    /// # Errors
+    /// As `put`, and when the transaction is on another database. PostgreSQL
+    /// then lets the transaction do nothing but roll back, unless the caller
+    /// set a savepoint before.
+    pub async fn put_in(
+        &self,
+        transaction: &Transaction<'_>,
+        request: &PutRequest,
+    ) -> Result<(PutReport, WakeGuard)> {
+        put::check(request, &self.inner.limits)?;
+        self.check_same_store(transaction).await?;
+        let PutRequest { queue, tasks, atomic } = request;
+        let sifted = Sifted::new(tasks, &self.inner.limits);
+        let columns = Columns::of(&sifted.fit)?;
+        let values = self.inner.put_values(queue, &columns, *atomic, false, sifted.refused());
+        let values = values.as_refs(&columns);
+        let rows = query_in(transaction, &self.inner.pool.texts, Sql::Put, &values)
+            .await
+            .map_err(|e| fault(&e, Intent::Read))?;
+        let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;
+        let report = match put::answers(row, &sifted.fit)? {
+            Some(answers) => sifted.whole(answers)?,
+            None => {
+                let refusal = put::unknown(queue, &self.inner.queue_names().await?);
+                PutReport { answers: vec![PutAnswer::Refused(refusal); tasks.len()] }
+            }
+        };
+        let guard = WakeGuard { inner: self.inner.clone(), queues: vec![queue.clone()] };
+        Ok((report, guard))
+    }
+
+    /// Settles in the caller's transaction: the handler's effect and its
+    /// settlement come true together. The worker's own `done` then answers
+    /// *gone*, which is success.
+    ///
+    /// # Errors
+    /// As `settle`, and when the transaction is on another database.
+    pub async fn complete_in(
+        &self,
+        transaction: &Transaction<'_>,
+        settlements: &[Settlement],
+    ) -> Result<(Vec<SettleAnswer>, WakeGuard)> {
+        self.check_same_store(transaction).await?;
+        let limits = &self.inner.limits;
+        let settling = Settling::new(settlements, limits, false, self.inner.now())?;
+        let rows = query_in(transaction, &self.inner.pool.texts, Sql::Settle, &settling.values())
+            .await
+            .map_err(|e| fault(&e, Intent::Read))?;
+        let row = rows.first().ok_or_else(|| corrupt("a settlement", "it has no answer"))?;
+        let mut done = settled(row, settlements, &settling, limits)?;
+        self.inner.name_unknown(&mut done, settlements).await?;
+        let guard = WakeGuard { inner: self.inner.clone(), queues: done.woken };
+        Ok((done.answers, guard))
+    }
+
+    async fn check_same_store(&self, transaction: &Transaction<'_>) -> Result<()> {
+        let rows = query_in(transaction, &self.inner.pool.texts, Sql::MetaGet, &[])
+            .await
+            .map_err(|e| fault(&e, Intent::Read))?;
+        let id: Option<String> = rows.first().map(|row| column(row, 0)).transpose()?;
+        if id.as_ref() == Some(&self.inner.id) {
+            return Ok(());
+        }
+        Err(StoreError::Invalid("the transaction is on another database's store".to_owned()))
+    }
+}

@@ -1,0 +1,46 @@
+//! The PostgreSQL store of Gristmill.
+//!
+//! The verbs are SQL functions in a schema of their own (`sql/migration/`), so
+//! that any client of the database has the whole queue; this crate is one of
+//! their users. A claim moves its tasks into one lease row instead of updating
+//! each; counts are appended, never updated in place; callers of one store
+//! that put at the same time share a commit; wake-ups are hints that travel
+//! outside every commit.
+//!
+//! Every statement has a file of its own in `sql/`.
+
+mod claim;
+mod codec;
+mod connection;
+mod declare;
+mod errors;
+mod group;
+mod hint;
+mod inside;
+mod listener;
+mod migration;
+mod notifier;
+mod operate;
+mod options;
+mod pool;
+mod put;
+mod read;
+mod roles;
+mod row;
+mod schedules;
+mod settings_codec;
+mod settle;
+mod sql;
+mod stats;
+mod store;
+mod sweep;
+mod url;
+mod verbs;
+mod wire;
+
+pub use inside::WakeGuard;
+pub use migration::print as migrations;
+pub use options::{Options, StatementMode};
+pub use store::PostgresStore;
+/// The driver, so that the caller's transaction is of the same version.
+pub use tokio_postgres;

@@ -1,0 +1,153 @@
+//! Hearing that a queue has work: a connection of its own that listens, tries
+//! itself, and is made anew; and polling beneath, for what nobody told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::poll_fn;
+use gristmill_core::{QueueName, WakeSignal};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
+
+use crate::notifier::send;
+use crate::pool::Pool;
+
+/// How often a sound listener is tried: a notice to itself must arrive.
+const PROBE: Duration = Duration::from_secs(15);
+/// ... within this time.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often workers look by themselves while notices arrive.
+const CALM: Duration = Duration::from_secs(1);
+/// ... and while they do not.
+const ALONE: Duration = Duration::from_millis(100);
+/// The longest wait before the next try to listen.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// What the listener and its store share.
+#[derive(Debug)]
+pub(crate) struct Ear {
+    pub(crate) wake: Arc<WakeSignal>,
+    /// Whether notices arrive.
+    pub(crate) hears: AtomicBool,
+    pub(crate) id: String,
+}
+
+/// Starts listening and polling; both end when the pool is closed.
+pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, config: Option<Config>) {
+    let (polled, pool_of_poll) = (ear.clone(), pool.clone());
+    tokio::spawn(async move {
+        while !pool_of_poll.is_closed() {
+            let calm = polled.hears.load(Ordering::Relaxed);
+            tokio::select! {
+                () = sleep(jittered(if calm { CALM } else { ALONE })) => polled.wake.wake_all(),
+                () = pool_of_poll.closed() => return,
+            }
+        }
+    });
+    let Some(config) = config else {
+        tracing::debug!("nowhere to listen for wake-ups: workers poll");
+        return;
+    };
+    let (ear, pool) = (ear.clone(), pool.clone());
+    tokio::spawn(async move {
+        let mut pause = Duration::from_millis(50);
+        while !pool.is_closed() {
+            let begun = Instant::now();
+            let why = tokio::select! {
+                why = listen(&ear, &pool, &config) => why,
+                () = pool.closed() => return,
+            };
+            ear.hears.store(false, Ordering::Relaxed);
+            if begun.elapsed() > LONGEST {
+                pause = Duration::from_millis(50);
+            }
+            tracing::warn!(why, "wake-ups are not heard: workers poll meanwhile");
+            tokio::select! {
+                () = sleep(jittered(pause)) => {}
+                () = pool.closed() => return,
+            }
+            pause = (pause * 2).min(LONGEST);
+        }
+    });
+}
+
+/// Listens until something is wrong, and says what.
+async fn listen(ear: &Ear, pool: &Pool, config: &Config) -> String {
+    let (client, mut connection) = match config.connect(NoTls).await {
+        Ok(made) => made,
+        Err(error) => return error.to_string(),
+    };
+    let (heard, mut notices) = mpsc::channel(64);
+    // Ends with the client: that closes the connection.
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+            if let AsyncMessage::Notification(notice) = message
+                && heard.send(notice.payload().to_owned()).await.is_err()
+            {
+                break;
+            }
+        }
+    });
+    attend(ear, pool, &client, &mut notices).await
+}
+
+async fn attend(
+    ear: &Ear,
+    pool: &Pool,
+    client: &Client,
+    notices: &mut mpsc::Receiver<String>,
+) -> String {
+    let listen = format!("LISTEN \"{}\"", pool.texts.channel());
+    if let Err(error) = client.batch_execute(&listen).await {
+        return error.to_string();
+    }
+    // Listening first, then looking: what came in between is not missed.
+    ear.wake.wake_all();
+    let probe = format!("? {}", ear.id);
+    let mut deadline = Instant::now();
+    let mut awaited = false;
+    loop {
+        match timeout_at(deadline, notices.recv()).await {
+            Ok(None) => return "the connection ended".to_owned(),
+            Ok(Some(words)) if words == probe => {
+                ear.hears.store(true, Ordering::Relaxed);
+                awaited = false;
+                deadline = Instant::now() + PROBE;
+            }
+            Ok(Some(words)) => hear(ear, &words),
+            Err(_) if awaited => return "a notice to ourselves did not arrive".to_owned(),
+            Err(_) => {
+                send(pool, &probe).await;
+                awaited = true;
+                deadline = Instant::now() + PATIENCE;
+            }
+        }
+    }
+}
+
+/// A notice: a queue's name, and who sent it unless it came from SQL.
+fn hear(ear: &Ear, words: &str) {
+    let (name, sender) = words.split_once(' ').unwrap_or((words, ""));
+    // Our own workers were woken before the notice was sent.
+    if sender == ear.id {
+        return;
+    }
+    match QueueName::new(name) {
+        Ok(queue) => ear.wake.wake(&[queue]),
+        Err(_) => tracing::debug!("a notice that names no queue"),
+    }
+}
+
+/// A time within a quarter of this one, so that many processes do not look at
+/// once.
+pub(crate) fn jittered(around: Duration) -> Duration {
+    let mut random = [0u8; 1];
+    // Without randomness the middle is as good as any.
+    let part = match getrandom::fill(&mut random) {
+        Ok(()) => u32::from(random[0]),
+        Err(_) => 128,
+    };
+    around.mul_f64(0.75) + around.mul_f64(0.5) * part / 255
+}

@@ -1,0 +1,57 @@
+//! What operators do by hand.
+
+use gristmill_core::{Operation, OperationAnswer, OperationReport, Result, Selection, TaskId};
+
+use crate::codec;
+use crate::errors::{column, corrupt};
+use crate::sql::Sql;
+use crate::store::Inner;
+
+impl Inner {
+    /// One bounded step of an operator's action on tasks.
+    pub(crate) async fn operate(&self, operation: &Operation) -> Result<OperationReport> {
+        let (ids, next) = match (operation.named(&self.limits)?, &operation.selection) {
+            (Some(ids), _) => (ids, None),
+            (None, Selection::Matching { filter, after }) => {
+                let limit = operation.step(&self.limits);
+                self.meant(operation.action, filter, *after, limit).await?
+            }
+            (None, Selection::Ids(_)) => (Vec::new(), None),
+        };
+        let mut report = OperationReport { answers: Vec::with_capacity(ids.len()), next };
+        if ids.is_empty() {
+            return Ok(report);
+        }
+        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+        let note = operation.left_note(&self.limits);
+        let by = self.limits.cut_error(&operation.by);
+        let rows = self
+            .pool
+            .write(
+                Sql::Operate,
+                &[&operation.action.as_str(), &ids, &by, &note.map(|note| note.text), &self.now()],
+            )
+            .await?;
+        let mut woken = Vec::new();
+        for row in &rows {
+            let answer: &str = column(row, 1)?;
+            let answer = match answer {
+                "moved" => OperationAnswer::Moved,
+                "cancel_requested" => OperationAnswer::CancelRequested,
+                "duplicate" => OperationAnswer::DuplicateOf(TaskId(column(row, 2)?)),
+                "wrong_state" => {
+                    let state: &str = column(row, 3)?;
+                    let state = state.parse().map_err(|e| corrupt("a task's state", e))?;
+                    OperationAnswer::WrongState(state)
+                }
+                _ => OperationAnswer::Gone,
+            };
+            if let Some(queue) = column::<Option<&str>>(row, 4)? {
+                woken.push(codec::queue_name(queue)?);
+            }
+            report.answers.push((TaskId(column(row, 0)?), answer));
+        }
+        self.woken(&woken);
+        Ok(report)
+    }
+}

@@ -1,0 +1,236 @@
+//! Putting: tasks as the arrays that `put_many` takes, and its answers.
+
+use gristmill_core::name::did_you_mean;
+use gristmill_core::{
+    Limits, NewTask, PutAnswer, PutReport, PutRequest, QueueName, Refusal, Result, Start,
+    StoreError, TaskId, Timestamp,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::codec::{self, count, encoding_number, span};
+use crate::errors::{column, corrupt};
+use crate::wire::At;
+
+/// Columns of tasks, each absent when no task says anything for it.
+#[derive(Debug, Default)]
+pub(crate) struct Columns<'a> {
+    pub(crate) payloads: Vec<&'a [u8]>,
+    pub(crate) encodings: Option<Vec<i16>>,
+    pub(crate) keys: Option<Vec<Option<&'a str>>>,
+    pub(crate) groups: Option<Vec<Option<&'a str>>>,
+    pub(crate) sources: Option<Vec<Option<&'a str>>>,
+    pub(crate) priorities: Option<Vec<i16>>,
+    pub(crate) run_ats: Option<Vec<Option<At>>>,
+    pub(crate) delays: Option<Vec<Option<i64>>>,
+    pub(crate) ids: Option<Vec<Option<&'a str>>>,
+    pub(crate) headers: Option<Vec<Option<String>>>,
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) fn of(tasks: &[&'a NewTask]) -> Result<Self> {
+        fn texts<'a>(
+            tasks: &[&'a NewTask],
+            text: impl Fn(&'a NewTask) -> Option<&'a str>,
+        ) -> Option<Vec<Option<&'a str>>> {
+            let any = tasks.iter().any(|task| text(task).is_some());
+            any.then(|| tasks.iter().map(|task| text(task)).collect())
+        }
+        let any = |wanted: fn(&NewTask) -> bool| tasks.iter().any(|task| wanted(task));
+        let headers = any(|task| !task.headers.is_empty()).then(|| {
+            tasks.iter().map(|task| codec::headers_text(&task.headers)).collect::<Result<Vec<_>>>()
+        });
+        Ok(Columns {
+            payloads: tasks.iter().map(|task| task.payload.bytes.as_ref()).collect(),
+            encodings: any(|task| encoding_number(task.payload.encoding) != 0)
+                .then(|| tasks.iter().map(|task| encoding_number(task.payload.encoding)).collect()),
+            keys: texts(tasks, |task| task.key.as_deref()),
+            groups: texts(tasks, |task| task.group.as_deref()),
+            sources: texts(tasks, |task| task.source.as_deref()),
+            priorities: any(|task| task.priority != 0)
+                .then(|| tasks.iter().map(|task| task.priority).collect()),
+            run_ats: any(|task| matches!(task.start, Start::At(_))).then(|| {
+                let at = |start| match start {
+                    Start::At(at) => Some(At(at.clamp(Timestamp::EPOCH, Timestamp::MAX))),
+                    _ => None,
+                };
+                tasks.iter().map(|task| at(task.start)).collect()
+            }),
+            delays: any(|task| matches!(task.start, Start::After(_))).then(|| {
+                let delay = |start| match start {
+                    Start::After(delay) => Some(span(delay)),
+                    _ => None,
+                };
+                tasks.iter().map(|task| delay(task.start)).collect()
+            }),
+            ids: texts(tasks, |task| task.id.as_deref()),
+            headers: headers.transpose()?,
+        })
+    }
+
+    /// The ten parameters that follow the queue's name.
+    pub(crate) fn values(&self) -> [&(dyn ToSql + Sync); 10] {
+        [
+            &self.payloads,
+            &self.encodings,
+            &self.keys,
+            &self.groups,
+            &self.sources,
+            &self.priorities,
+            &self.run_ats,
+            &self.delays,
+            &self.ids,
+            &self.headers,
+        ]
+    }
+}
+
+/// A put whose impossible tasks are set apart: they need no database.
+#[derive(Debug)]
+pub(crate) struct Sifted<'a> {
+    /// Those that go to the database, in order.
+    pub(crate) fit: Vec<&'a NewTask>,
+    /// The others' answers, by position.
+    refused: Vec<Option<Refusal>>,
+}
+
+impl<'a> Sifted<'a> {
+    pub(crate) fn new(tasks: &'a [NewTask], limits: &Limits) -> Self {
+        let refused: Vec<Option<Refusal>> = tasks.iter().map(|task| limits.refuse(task)).collect();
+        let fit = tasks.iter().zip(&refused).filter(|(_, why)| why.is_none());
+        Sifted { fit: fit.map(|(task, _)| task).collect(), refused }
+    }
+
+    pub(crate) fn refused(&self) -> i32 {
+        i32::try_from(self.refused.len() - self.fit.len()).unwrap_or(i32::MAX)
+    }
+
+    /// All answers in order, given those of the database.
+    pub(crate) fn whole(self, answers: Vec<PutAnswer>) -> Result<PutReport> {
+        let mut answers = answers.into_iter();
+        let whole = self.refused.into_iter().map(|refused| match refused {
+            Some(why) => Ok(PutAnswer::Refused(why)),
+            None => answers.next().ok_or_else(|| corrupt("a put", "an answer is missing")),
+        });
+        let mut report = PutReport { answers: whole.collect::<Result<_>>()? };
+        let fault = report.answers.iter().position(|answer| match answer {
+            PutAnswer::Duplicate { .. } => true,
+            PutAnswer::Refused(why) => !matches!(why, Refusal::Undone { .. }),
+            _ => false,
+        });
+        for answer in &mut report.answers {
+            if let PutAnswer::Refused(Refusal::Undone { because }) = answer {
+                *because = fault.unwrap_or(0);
+            }
+        }
+        Ok(report)
+    }
+}
+
+/// Why a put cannot even be tried.
+pub(crate) fn check(request: &PutRequest, limits: &Limits) -> Result<()> {
+    if request.tasks.len() > limits.put_tasks {
+        return Err(StoreError::Invalid(format!(
+            "{} tasks in one put and {} are allowed",
+            request.tasks.len(),
+            limits.put_tasks
+        )));
+    }
+    Ok(())
+}
+
+/// What is told of the queue beside a refusal.
+struct About<'a> {
+    capacity: Option<i64>,
+    table: Option<&'a str>,
+    column: Option<&'a str>,
+}
+
+/// The answers of a put, or none when there is no such queue.
+pub(crate) fn answers(row: &Row, fit: &[&NewTask]) -> Result<Option<Vec<PutAnswer>>> {
+    if !column::<bool>(row, 0)? {
+        return Ok(None);
+    }
+    let ids: Vec<Option<i64>> = column::<Option<_>>(row, 2)?.unwrap_or_default();
+    let Some(outcomes) = column::<Option<Vec<i16>>>(row, 1)? else {
+        let enqueued = ids.into_iter().map(|id| Ok(PutAnswer::Enqueued { id: known(id)? }));
+        return enqueued.collect::<Result<_>>().map(Some);
+    };
+    let run_ats: Vec<Option<At>> = column::<Option<_>>(row, 3)?.unwrap_or_default();
+    let sources: Vec<Option<String>> = column::<Option<_>>(row, 4)?.unwrap_or_default();
+    let details: Vec<Option<String>> = column::<Option<_>>(row, 5)?.unwrap_or_default();
+    let about =
+        About { capacity: column(row, 6)?, table: column(row, 7)?, column: column(row, 8)? };
+    let mut made = Vec::with_capacity(outcomes.len());
+    for (((((outcome, id), run_at), source), detail), task) in outcomes
+        .into_iter()
+        .zip(ids)
+        .zip(run_ats)
+        .zip(sources)
+        .zip(details)
+        .zip(fit.iter().copied())
+    {
+        let detail = detail.as_deref();
+        made.push(answer(outcome, id, run_at, source, detail, task, &about)?);
+    }
+    Ok(Some(made))
+}
+
+fn answer(
+    outcome: i16,
+    id: Option<i64>,
+    run_at: Option<At>,
+    source: Option<String>,
+    detail: Option<&str>,
+    task: &NewTask,
+    about: &About<'_>,
+) -> Result<PutAnswer> {
+    Ok(match outcome {
+        0 => PutAnswer::Enqueued { id: known(id)? },
+        1 => PutAnswer::Duplicate { id: known(id)?, run_at: run_at.map(|at| at.0), source },
+        2 => PutAnswer::Replaced { id: known(id)? },
+        _ => PutAnswer::Refused(refusal(detail.unwrap_or_default(), id, task, about)?),
+    })
+}
+
+fn refusal(detail: &str, id: Option<i64>, task: &NewTask, about: &About<'_>) -> Result<Refusal> {
+    let table = about.table.unwrap_or_default().to_owned();
+    Ok(match detail {
+        "queue_full" => Refusal::QueueFull { capacity: about.capacity.map_or(0, count) },
+        "id_reused" => Refusal::IdReused { first: known(id)? },
+        "undone" => Refusal::Undone { because: 0 },
+        "subject_table_gone" => Refusal::SubjectTableGone { table },
+        "no_such_subject" => Refusal::NoSuchSubject {
+            table,
+            column: about.column.unwrap_or_default().to_owned(),
+            key: task.key.clone().unwrap_or_default(),
+        },
+        other => Refusal::Invalid(other.strip_prefix("invalid:").unwrap_or(other).to_owned()),
+    })
+}
+
+/// One follow-up's answer; none when there is no such queue.
+pub(crate) fn follow_up(
+    outcome: i16,
+    id: Option<i64>,
+    run_at: Option<At>,
+    source: Option<String>,
+    detail: Option<&str>,
+    task: &NewTask,
+) -> Result<Option<PutAnswer>> {
+    if detail == Some("unknown_queue") {
+        return Ok(None);
+    }
+    let about = About { capacity: None, table: None, column: None };
+    answer(outcome, id, run_at, source, detail, task, &about).map(Some)
+}
+
+fn known(id: Option<i64>) -> Result<TaskId> {
+    id.map(TaskId).ok_or_else(|| corrupt("a put", "an answer has no id"))
+}
+
+/// The refusal of a put to a queue that nobody declared.
+pub(crate) fn unknown(queue: &QueueName, names: &[String]) -> Refusal {
+    let suggestion = did_you_mean(queue.as_str(), names.iter().map(String::as_str));
+    Refusal::UnknownQueue { name: queue.to_string(), suggestion: suggestion.map(str::to_owned) }
+}

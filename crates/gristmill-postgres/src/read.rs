@@ -1,0 +1,115 @@
+//! Reading tasks: one, a page, or those of some keys.
+
+use gristmill_core::{
+    Action, KeyStanding, ListRequest, Order, Page, QueueName, Result, StandingPlace, State, Task,
+    TaskFilter, TaskId,
+};
+
+use crate::errors::{column, corrupt};
+use crate::row;
+use crate::sql::Sql;
+use crate::store::Inner;
+
+impl Inner {
+    /// One task, whatever its state.
+    pub(crate) async fn get(&self, id: TaskId) -> Result<Option<Task>> {
+        let rows = self.pool.read(Sql::Get, &[&id.0]).await?;
+        rows.first().map(row::task).transpose()
+    }
+
+    /// A page of tasks by id.
+    pub(crate) async fn list(&self, request: &ListRequest) -> Result<Page> {
+        let limit = request.limit.clamp(1, self.limits.page);
+        let states = match request.filter.state {
+            Some(State::Done) => vec![State::Done],
+            _ => vec![State::Pending, State::Processing, State::Failed],
+        };
+        let tasks =
+            self.matching(&request.filter, &states, request.order, request.after, limit).await?;
+        let next = tasks.last().map(|task| task.id).filter(|_| tasks.len() == limit);
+        Ok(Page { tasks, next })
+    }
+
+    /// The tasks an operator's action on a filter means, and where to go on.
+    pub(crate) async fn meant(
+        &self,
+        action: Action,
+        filter: &TaskFilter,
+        after: Option<TaskId>,
+        limit: usize,
+    ) -> Result<(Vec<TaskId>, Option<TaskId>)> {
+        let states: Vec<State> =
+            State::ALL.into_iter().filter(|state| action.applies_to(*state)).collect();
+        let tasks = self.matching(filter, &states, Order::Oldest, after, limit).await?;
+        let ids: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
+        let next = ids.last().copied().filter(|_| ids.len() == limit);
+        Ok((ids, next))
+    }
+
+    async fn matching(
+        &self,
+        filter: &TaskFilter,
+        states: &[State],
+        order: Order,
+        after: Option<TaskId>,
+        limit: usize,
+    ) -> Result<Vec<Task>> {
+        let queue = match &filter.queue {
+            None => None,
+            Some(name) => match self.find_queue(name).await? {
+                Some(queue) => Some(i32::try_from(queue.number).unwrap_or(i32::MAX)),
+                None => return Ok(Vec::new()),
+            },
+        };
+        let (sql, edge) = match order {
+            Order::Oldest => (Sql::ListOldest, i64::MIN),
+            Order::Newest => (Sql::ListNewest, i64::MAX),
+        };
+        let states: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+        let rows = self
+            .pool
+            .read(
+                sql,
+                &[
+                    &after.map_or(edge, |id| id.0),
+                    &i64::try_from(limit).unwrap_or(i64::MAX),
+                    &filter.state.map(State::as_str),
+                    &queue,
+                    &filter.key,
+                    &filter.group,
+                    &filter.source,
+                    &filter.error_contains,
+                    &filter.claims_over.map(|n| i32::try_from(n).unwrap_or(i32::MAX)),
+                    &states,
+                ],
+            )
+            .await?;
+        rows.iter().map(row::task).collect()
+    }
+
+    /// The tasks that stand for these keys, by key and id.
+    pub(crate) async fn find(
+        &self,
+        queue: &QueueName,
+        keys: &[String],
+    ) -> Result<Vec<KeyStanding>> {
+        let number = self.number(queue).await?;
+        let rows = self.pool.read(Sql::Find, &[&number, &keys]).await?;
+        rows.iter()
+            .map(|row| {
+                let place = match column::<i32>(row, 2)? {
+                    0 => StandingPlace::Waiting,
+                    1 => StandingPlace::InFlight,
+                    _ => StandingPlace::Failed,
+                };
+                let state: &str = column(row, 3)?;
+                Ok(KeyStanding {
+                    key: column(row, 0)?,
+                    id: TaskId(column(row, 1)?),
+                    place,
+                    state: state.parse().map_err(|e| corrupt("a task's state", e))?,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,232 @@
+//! Schedules: each instant is decided once, whoever fires it.
+
+use std::time::Duration;
+
+use gristmill_core::{
+    Fire, FireAnswer, Missed, Overlap, Payload, PutAnswer, Result, Rule, Schedule,
+    ScheduleDeclaration, ScheduleName, TaskId,
+};
+use serde::{Deserialize, Serialize};
+use tokio_postgres::Row;
+
+use crate::codec;
+use crate::errors::{column, corrupt};
+use crate::pool::Taken;
+use crate::put::{self, Columns, Sifted};
+use crate::sql::Sql;
+use crate::store::Inner;
+use crate::wire::At;
+
+/// What was declared, as it is stored; the payload has a column of its own.
+#[derive(Serialize, Deserialize)]
+struct DeclaredText {
+    queue: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cron: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    every: Option<u64>,
+    zone: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
+    missed: String,
+    overlap: String,
+}
+
+/// Reads a stored schedule.
+fn schedule(row: &Row) -> Result<Schedule> {
+    let text: DeclaredText = codec::parse("a schedule", column(row, 1)?)?;
+    let rule = match (text.cron, text.every) {
+        (Some(cron), None) => Rule::Cron(cron),
+        (None, Some(every)) => Rule::Every(Duration::from_micros(every)),
+        _ => return Err(corrupt("a schedule", "it has not one rule")),
+    };
+    let payload = match (column::<Option<Vec<u8>>>(row, 2)?, text.encoding) {
+        (Some(bytes), Some(encoding)) => Some(Payload {
+            bytes: bytes.into(),
+            encoding: encoding.parse().map_err(|e| corrupt("a schedule", e))?,
+        }),
+        _ => None,
+    };
+    Ok(Schedule {
+        declared: ScheduleDeclaration {
+            name: ScheduleName::new(column(row, 0)?).map_err(|e| corrupt("a schedule", e))?,
+            queue: codec::queue_name(&text.queue)?,
+            rule,
+            zone: text.zone,
+            payload,
+            missed: match text.missed.as_str() {
+                "once" => Missed::Once,
+                "skip" => Missed::Skip,
+                "all" => Missed::All,
+                other => return Err(corrupt("a schedule", other)),
+            },
+            overlap: match text.overlap.as_str() {
+                "allow" => Overlap::Allow,
+                "skip" => Overlap::Skip,
+                other => return Err(corrupt("a schedule", other)),
+            },
+        },
+        paused: column(row, 3)?,
+        paused_by: column(row, 4)?,
+        decided_until: column::<At>(row, 5)?.0,
+        last_fire: column::<Option<At>>(row, 6)?.map(|at| at.0),
+        last_tasks: column::<Vec<i64>>(row, 7)?.into_iter().map(TaskId).collect(),
+        created_at: column::<At>(row, 8)?.0,
+    })
+}
+
+/// The schedule, which nobody else changes until the transaction ends.
+async fn locked(connection: &mut Taken<'_>, name: &ScheduleName) -> Result<Option<Schedule>> {
+    let rows = connection.run(Sql::ScheduleLock, &[&name.as_str()]).await?;
+    rows.first().map(schedule).transpose()
+}
+
+async fn save(connection: &mut Taken<'_>, schedule: &Schedule) -> Result<()> {
+    let declared = &schedule.declared;
+    let (cron, every) = match &declared.rule {
+        Rule::Cron(cron) => (Some(cron.clone()), None),
+        Rule::Every(every) => (None, Some(codec::micros(*every))),
+    };
+    let text = codec::text(&DeclaredText {
+        queue: declared.queue.to_string(),
+        cron,
+        every,
+        zone: declared.zone.clone(),
+        encoding: declared.payload.as_ref().map(|p| p.encoding.to_string()),
+        missed: match declared.missed {
+            Missed::Once => "once",
+            Missed::Skip => "skip",
+            Missed::All => "all",
+        }
+        .to_owned(),
+        overlap: match declared.overlap {
+            Overlap::Allow => "allow",
+            Overlap::Skip => "skip",
+        }
+        .to_owned(),
+    })?;
+    let tasks: Vec<i64> = schedule.last_tasks.iter().map(|id| id.0).collect();
+    connection
+        .run(
+            Sql::ScheduleSave,
+            &[
+                &declared.name.as_str(),
+                &text,
+                &declared.payload.as_ref().map(|p| p.bytes.as_ref()),
+                &schedule.paused,
+                &schedule.paused_by,
+                &At(schedule.decided_until),
+                &schedule.last_fire.map(At),
+                &tasks,
+                &At(schedule.created_at),
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+impl Inner {
+    /// All schedules, by name.
+    pub(crate) async fn schedules(&self) -> Result<Vec<Schedule>> {
+        self.pool.read(Sql::ScheduleAll, &[]).await?.iter().map(schedule).collect()
+    }
+
+    /// Says that a schedule exists.
+    pub(crate) async fn declare_schedule(
+        &self,
+        declaration: ScheduleDeclaration,
+    ) -> Result<Schedule> {
+        self.number(&declaration.queue).await?;
+        declaration.check()?;
+        let mut connection = self.pool.take().await?;
+        connection.begin().await?;
+        // A row that is not there cannot be locked: one declaration at a time.
+        connection.run(Sql::QueueLock, &[]).await?;
+        let now = self.time(&mut connection).await?;
+        let schedule = match locked(&mut connection, &declaration.name).await? {
+            Some(known) => Schedule { declared: declaration, ..known },
+            None => Schedule::new(declaration, now),
+        };
+        save(&mut connection, &schedule).await?;
+        connection.commit().await?;
+        Ok(schedule)
+    }
+
+    /// Deletes a schedule; returns whether there was one.
+    pub(crate) async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        Ok(!self.pool.write(Sql::ScheduleRemove, &[&name.as_str()]).await?.is_empty())
+    }
+
+    /// Stops or resumes a schedule.
+    pub(crate) async fn pause_schedule(
+        &self,
+        name: &ScheduleName,
+        paused: bool,
+        by: &str,
+    ) -> Result<bool> {
+        let mut connection = self.pool.take().await?;
+        connection.begin().await?;
+        let now = self.time(&mut connection).await?;
+        let Some(mut schedule) = locked(&mut connection, name).await? else {
+            connection.roll_back().await?;
+            return Ok(false);
+        };
+        schedule.pause(paused, by, now);
+        save(&mut connection, &schedule).await?;
+        connection.commit().await?;
+        Ok(true)
+    }
+
+    /// Decides one instant and puts its tasks, in one step.
+    pub(crate) async fn fire(&self, fire: &Fire) -> Result<FireAnswer> {
+        let mut connection = self.pool.take().await?;
+        connection.begin().await?;
+        let Some(mut schedule) = locked(&mut connection, &fire.schedule).await? else {
+            connection.roll_back().await?;
+            return Ok(FireAnswer::Unknown);
+        };
+        let now = self.time(&mut connection).await?;
+        if let Some(refused) = schedule.refuses(fire, now) {
+            connection.roll_back().await?;
+            return Ok(refused);
+        }
+        if !fire.by_hand {
+            schedule.decided_until = fire.instant;
+        }
+        if schedule.declared.overlap == Overlap::Skip
+            && let Some(standing) = standing(&mut connection, &schedule).await?
+        {
+            save(&mut connection, &schedule).await?;
+            connection.commit().await?;
+            return Ok(FireAnswer::Overlapped(standing));
+        }
+        let queue = schedule.declared.queue.clone();
+        let sifted = Sifted::new(&fire.tasks, &self.limits);
+        let mut answers = Vec::new();
+        if !fire.tasks.is_empty() {
+            let columns = Columns::of(&sifted.fit)?;
+            let values = self.put_values(&queue, &columns, false, false, sifted.refused());
+            let rows = connection.run(Sql::Put, &values.as_refs(&columns)).await?;
+            let row = rows.first().ok_or_else(|| corrupt("a fire", "it has no answer"))?;
+            let put = put::answers(row, &sifted.fit)?;
+            let put = put.ok_or_else(|| corrupt("a schedule", "its queue is gone"))?;
+            answers = sifted.whole(put)?.answers;
+        }
+        let tasks: Vec<TaskId> = answers.iter().filter_map(PutAnswer::id).collect();
+        if !tasks.is_empty() {
+            schedule.last_fire = Some(fire.instant);
+            schedule.last_tasks = tasks;
+        }
+        save(&mut connection, &schedule).await?;
+        connection.commit().await?;
+        self.woken(std::slice::from_ref(&queue));
+        Ok(FireAnswer::Fired(answers))
+    }
+}
+
+/// The first task of the last fire that has not ended.
+async fn standing(connection: &mut Taken<'_>, schedule: &Schedule) -> Result<Option<TaskId>> {
+    let ids: Vec<i64> = schedule.last_tasks.iter().map(|id| id.0).collect();
+    let rows = connection.run(Sql::ScheduleStanding, &[&ids]).await?;
+    rows.first().map(|row| Ok(TaskId(column(row, 0)?))).transpose()
+}

@@ -1,0 +1,179 @@
+//! A queue's settings as JSON: only what was said is stored, and `null` means
+//! that *none* was said.
+
+use std::time::Duration;
+
+use gristmill_core::{
+    Backoff, Binding, Durability, OnDuplicate, Result, Settings, SettingsPatch, Unique,
+};
+use serde_json::{Map, Value, json};
+
+use crate::codec::micros;
+use crate::errors::corrupt;
+
+/// A setting's value in JSON.
+trait Setting: Sized {
+    fn write(&self) -> Value;
+    fn read(value: &Value) -> Option<Self>;
+}
+
+impl Setting for Duration {
+    fn write(&self) -> Value {
+        json!(micros(*self))
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        value.as_u64().map(Duration::from_micros)
+    }
+}
+
+impl Setting for u32 {
+    fn write(&self) -> Value {
+        json!(self)
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        value.as_u64().and_then(|n| u32::try_from(n).ok())
+    }
+}
+
+impl Setting for u64 {
+    fn write(&self) -> Value {
+        json!(self)
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        value.as_u64()
+    }
+}
+
+impl Setting for bool {
+    fn write(&self) -> Value {
+        json!(self)
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        value.as_bool()
+    }
+}
+
+impl<T: Setting> Setting for Option<T> {
+    fn write(&self) -> Value {
+        self.as_ref().map_or(Value::Null, Setting::write)
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        if value.is_null() { Some(None) } else { T::read(value).map(Some) }
+    }
+}
+
+impl Setting for Backoff {
+    fn write(&self) -> Value {
+        json!({
+            "base": self.base.write(),
+            "cap": self.cap.write(),
+            "jitter": self.jitter,
+        })
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        Some(Backoff {
+            base: Duration::read(value.get("base")?)?,
+            cap: Duration::read(value.get("cap")?)?,
+            jitter: value.get("jitter")?.as_bool()?,
+        })
+    }
+}
+
+impl Setting for Binding {
+    fn write(&self) -> Value {
+        json!({ "table": self.table, "column": self.column })
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        Some(Binding {
+            table: value.get("table")?.as_str()?.to_owned(),
+            column: value.get("column")?.as_str()?.to_owned(),
+        })
+    }
+}
+
+macro_rules! by_word {
+    ($($type:ty),+) => {$(
+        impl Setting for $type {
+            fn write(&self) -> Value {
+                json!(self.as_str())
+            }
+
+            fn read(value: &Value) -> Option<Self> {
+                value.as_str()?.parse().ok()
+            }
+        }
+    )+};
+}
+by_word!(Unique, OnDuplicate, Durability);
+
+/// Makes both directions from one list. The exhaustive pattern in `write`
+/// does not compile when a setting is missing here.
+macro_rules! fields {
+    ($($name:ident),+ $(,)?) => {
+        /// What the patch says.
+        pub(crate) fn write(patch: &SettingsPatch) -> Value {
+            let SettingsPatch { $($name),+ } = patch;
+            let mut said = Map::new();
+            $( if let Some(value) = $name {
+                said.insert(stringify!($name).to_owned(), value.write());
+            } )+
+            Value::Object(said)
+        }
+
+        /// The patch that says every one of these settings.
+        pub(crate) fn whole(settings: &Settings) -> SettingsPatch {
+            SettingsPatch { $( $name: Some(settings.$name.clone()) ),+ }
+        }
+
+        /// The patch that says so.
+        pub(crate) fn read(stored: &Value) -> Result<SettingsPatch> {
+            let mut patch = SettingsPatch::default();
+            $( if let Some(value) = stored.get(stringify!($name)) {
+                let read = Setting::read(value)
+                    .ok_or_else(|| corrupt(concat!("the setting ", stringify!($name)), value))?;
+                patch.$name = Some(read);
+            } )+
+            Ok(patch)
+        }
+    };
+}
+fields! {
+    lease, timeout, max_attempts, backoff, id_window, keep_done, keep_failed, durability, unique,
+    on_duplicate, postpone_max, capacity, batch_size, count, slots, processors_min,
+    processors_max, processors_weight, drain_within, max_wait, bind,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_survives_the_round_trip() {
+        let patch = SettingsPatch {
+            lease: Some(Duration::from_millis(1500)),
+            max_attempts: Some(None),
+            backoff: Some(Backoff::default()),
+            keep_done: Some(Some(Duration::from_secs(5))),
+            unique: Some(Unique::Active),
+            durability: Some(Durability::Relaxed),
+            capacity: Some(Some(7)),
+            bind: Some(Some(Binding { table: "it em".to_owned(), column: "i\"d".to_owned() })),
+            ..SettingsPatch::default()
+        };
+        assert_eq!(read(&write(&patch)), Ok(patch));
+        assert_eq!(read(&write(&SettingsPatch::default())), Ok(SettingsPatch::default()));
+    }
+
+    #[test]
+    fn a_damaged_setting_is_named() {
+        let error = read(&json!({ "lease": "soon" })).map_err(|e| e.to_string());
+        assert!(error.is_err_and(|e| e.contains("lease")));
+    }
+}

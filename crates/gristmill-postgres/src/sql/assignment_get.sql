@@ -1,0 +1,1 @@
+SELECT term, shares, published_at FROM gristmill.assignment

@@ -1,0 +1,1 @@
+INSERT INTO gristmill.meta (store_id) VALUES ('{id}')

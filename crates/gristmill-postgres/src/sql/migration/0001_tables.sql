@@ -1,0 +1,298 @@
+-- The tables of the store. `gristmill` is the schema's default name; another
+-- one is put in its place when the steps are run.
+--
+-- The trick of this schema: a lease is not an UPDATE of each task. A claim
+-- deletes its tasks from `task` and writes ONE row into `lease` that holds all
+-- of them; when they are done that one row is deleted. A task is in exactly
+-- one of: task, an open place of one lease, failed, done.
+--
+-- Dead rows are what kills queues on PostgreSQL, so the churning tables have
+-- storage settings of their own. The default autovacuum waits for a fifth of a
+-- table to be dead: of a queue that once held ten million rows, that is never.
+-- A fixed number keeps the dead few whatever the table's size, and
+-- vacuum_cost_delay = 0 lets the vacuum keep up with the claims.
+
+CREATE SEQUENCE gristmill.task_id;
+-- Numbers of queues that no contract numbers begin at 10000; the number is
+-- chosen by the declaring program, under the row lock of `meta`.
+CREATE TABLE gristmill.meta (
+    one      boolean PRIMARY KEY DEFAULT true CHECK (one),
+    store_id uuid    NOT NULL
+);
+
+-- A queue, what was said of it, and the settings in force as columns, which
+-- the functions read. Spans have only microseconds, no days: a day of a lease
+-- is 24 hours also when clocks are set back.
+CREATE TABLE gristmill.queue (
+    number         integer PRIMARY KEY,
+    name           text COLLATE "C" NOT NULL UNIQUE,
+    declared       text NOT NULL,
+    overridden     text,
+    paused         boolean NOT NULL DEFAULT false,
+    paused_by      text,
+    contract       text,
+    created_at     timestamptz NOT NULL,
+    lease          interval NOT NULL DEFAULT '60 seconds',
+    max_attempts   integer  DEFAULT 5,
+    backoff_base   interval NOT NULL DEFAULT '2 seconds',
+    backoff_cap    interval NOT NULL DEFAULT '3600 seconds',
+    backoff_jitter boolean  NOT NULL DEFAULT true,
+    id_window      interval NOT NULL DEFAULT '86400 seconds',
+    keep_done      interval,
+    keep_failed    interval,
+    relaxed        boolean  NOT NULL DEFAULT false,
+    unique_active  boolean  NOT NULL DEFAULT false,
+    on_duplicate   text     NOT NULL DEFAULT 'skip'
+                   CHECK (on_duplicate IN ('skip', 'replace', 'postpone')),
+    postpone_max   interval,
+    capacity       bigint,
+    count          boolean  NOT NULL DEFAULT false,
+    slots          integer,
+    bind_table     text,
+    bind_column    text
+);
+
+-- Pending tasks: ready, delayed and blocked. Rows are inserted and deleted;
+-- only replacing, postponing and un-blocking update one.
+--   blocked    its key is in flight: it stands outside every claim index
+--   in_flight  it was claimed before: it holds its key's in-flight place
+--   delayed    run_at was ahead when it entered: it may have a row in `delayed`
+--   slotted    its queue had slots when it entered: it is in the group index
+-- attempts, claims and expiries are those before the running claim.
+-- The columns from failed_at on are filled in `failed` and `done` only, which
+-- have this very shape, so that a task moves between them whole.
+CREATE TABLE gristmill.task (
+    id               bigint      NOT NULL,
+    created_at       timestamptz NOT NULL,
+    run_at           timestamptz NOT NULL,
+    queue            integer     NOT NULL,
+    attempts         integer     NOT NULL DEFAULT 0,
+    claims           integer     NOT NULL DEFAULT 0,
+    expiries         smallint    NOT NULL DEFAULT 0,
+    started_releases smallint    NOT NULL DEFAULT 0,
+    priority         smallint    NOT NULL DEFAULT 0,
+    encoding         smallint    NOT NULL DEFAULT 0,
+    blocked          boolean     NOT NULL DEFAULT false,
+    in_flight        boolean     NOT NULL DEFAULT false,
+    delayed          boolean     NOT NULL DEFAULT false,
+    slotted          boolean     NOT NULL DEFAULT false,
+    unique_active    boolean     NOT NULL DEFAULT false,
+    key              text COLLATE "C",
+    grp              text COLLATE "C",
+    source           text COLLATE "C",
+    headers          jsonb,
+    payload          bytea       NOT NULL,
+    prev_run_at      timestamptz,
+    claimed_at       timestamptz,
+    settled          uuid,
+    error            text,
+    history          jsonb,
+    note             text,
+    note_by          text,
+    failed_at        timestamptz,
+    resolved_by      text,
+    resolved_at      timestamptz,
+    PRIMARY KEY (id)
+) WITH (
+    -- No free room in pages: almost nothing is updated, and never in place.
+    fillfactor = 100,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 50000,
+    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000,
+    autovacuum_vacuum_cost_delay = 0
+);
+-- THE claim order. Delayed tasks stand in it behind what is due; blocked ones
+-- do not stand in it.
+CREATE INDEX task_pick ON gristmill.task (queue, priority, run_at, id) WHERE NOT blocked;
+-- The waiting place of a key: one task, refused by the database itself.
+CREATE UNIQUE INDEX task_waiting ON gristmill.task (queue, key)
+    WHERE key IS NOT NULL AND NOT in_flight;
+CREATE INDEX task_source ON gristmill.task (queue, source, priority, run_at, id)
+    WHERE source IS NOT NULL AND NOT blocked;
+CREATE INDEX task_group ON gristmill.task (queue, (coalesce(grp, '')), priority, run_at, id)
+    WHERE slotted AND NOT blocked;
+-- Exactly the blocked ones, for the sweep that looks for missed ones.
+CREATE INDEX task_blocked ON gristmill.task (queue, key) WHERE blocked;
+
+-- The in-flight place of a key. The row stays while the task is back for
+-- another run, so that a return never meets uniqueness.
+CREATE TABLE gristmill.flight (
+    queue integer NOT NULL,
+    key   text COLLATE "C" NOT NULL,
+    id    bigint  NOT NULL,
+    PRIMARY KEY (queue, key)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+-- Tasks that are counted as delayed, by the time they fall due. A task that
+-- leaves and still has its row here was counted as delayed, else as ready.
+CREATE TABLE gristmill.delayed (
+    run_at timestamptz NOT NULL,
+    id     bigint      NOT NULL,
+    queue  integer     NOT NULL,
+    PRIMARY KEY (run_at, id)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+-- One row a claim (on queues with count or slots a claim takes one task).
+--   open        ids not settled yet, rising
+--   tasks       every task of the claim as it was before it
+--   keyed, keys the ids that have a key, and their keys
+--   cancelled   open ids an operator wants ended; lost: ids whose subject went
+-- tasks is kept apart and uncompressed (EXTERNAL): settling a part, or
+-- extending, then rewrites a hundred bytes and not the payloads.
+CREATE TABLE gristmill.lease (
+    token      uuid        NOT NULL,
+    until      timestamptz NOT NULL,
+    claimed_at timestamptz NOT NULL,
+    queue      integer     NOT NULL,
+    slot       integer,
+    grp        text COLLATE "C",
+    worker     text        NOT NULL,
+    open       bigint[]    NOT NULL,
+    keyed      bigint[],
+    keys       text[],
+    cancelled  bigint[],
+    lost       bigint[],
+    tasks      gristmill.task[] NOT NULL,
+    PRIMARY KEY (token)
+) WITH (
+    -- Settling a part rewrites the row, in its page where there is room.
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000,
+    toast.autovacuum_vacuum_cost_delay = 0
+);
+ALTER TABLE gristmill.lease ALTER COLUMN tasks SET STORAGE EXTERNAL;
+CREATE INDEX lease_until ON gristmill.lease (queue, until, token);
+-- A slot is held by one lease of its group at a time, whoever claims.
+CREATE UNIQUE INDEX lease_slot ON gristmill.lease (queue, grp, slot) WHERE slot IS NOT NULL;
+CREATE INDEX lease_group ON gristmill.lease (queue, grp) WHERE grp IS NOT NULL;
+
+-- Failed tasks, and done ones that their queue keeps: in no claim index.
+CREATE TABLE gristmill.failed (LIKE gristmill.task INCLUDING DEFAULTS, PRIMARY KEY (id));
+CREATE INDEX failed_queue ON gristmill.failed (queue, id);
+CREATE INDEX failed_key ON gristmill.failed (queue, key) WHERE key IS NOT NULL;
+CREATE INDEX failed_at ON gristmill.failed (queue, failed_at);
+CREATE TABLE gristmill.done (LIKE gristmill.task INCLUDING DEFAULTS, PRIMARY KEY (id));
+CREATE INDEX done_queue ON gristmill.done (queue, resolved_at);
+CREATE INDEX done_key ON gristmill.done (queue, key) WHERE key IS NOT NULL;
+
+-- Callers' ids, remembered for a queue's id_window. task is null only inside
+-- the transaction that puts.
+CREATE TABLE gristmill.put_id (
+    queue  integer     NOT NULL,
+    id     text COLLATE "C" NOT NULL,
+    task   bigint,
+    digest bytea       NOT NULL,
+    until  timestamptz NOT NULL,
+    PRIMARY KEY (queue, id)
+);
+CREATE INDEX put_id_until ON gristmill.put_id (until);
+
+-- Kept counts. What happens is appended to `delta` in the same transaction and
+-- folded into `total` later: no put, claim or settlement ever updates a row
+-- that another one needs. So true numbers are total plus the sum of delta.
+CREATE TABLE gristmill.total (
+    queue            integer PRIMARY KEY,
+    ready            bigint NOT NULL DEFAULT 0,
+    delayed          bigint NOT NULL DEFAULT 0,
+    blocked          bigint NOT NULL DEFAULT 0,
+    processing       bigint NOT NULL DEFAULT 0,
+    failed_now       bigint NOT NULL DEFAULT 0,
+    done_kept        bigint NOT NULL DEFAULT 0,
+    put              bigint NOT NULL DEFAULT 0,
+    duplicate        bigint NOT NULL DEFAULT 0,
+    replaced         bigint NOT NULL DEFAULT 0,
+    refused          bigint NOT NULL DEFAULT 0,
+    claimed          bigint NOT NULL DEFAULT 0,
+    done             bigint NOT NULL DEFAULT 0,
+    retried          bigint NOT NULL DEFAULT 0,
+    failed           bigint NOT NULL DEFAULT 0,
+    released         bigint NOT NULL DEFAULT 0,
+    expired          bigint NOT NULL DEFAULT 0,
+    lease_lost       bigint NOT NULL DEFAULT 0,
+    cancelled        bigint NOT NULL DEFAULT 0,
+    discarded        bigint NOT NULL DEFAULT 0,
+    resolved         bigint NOT NULL DEFAULT 0,
+    operator_retried bigint NOT NULL DEFAULT 0,
+    subject_gone     bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+-- No index, and null for nothing: a row is some fifty bytes.
+CREATE TABLE gristmill.delta (
+    at               timestamptz NOT NULL,
+    queue            integer     NOT NULL,
+    ready            integer,
+    delayed          integer,
+    blocked          integer,
+    processing       integer,
+    failed_now       integer,
+    done_kept        integer,
+    put              integer,
+    duplicate        integer,
+    replaced         integer,
+    refused          integer,
+    claimed          integer,
+    done             integer,
+    retried          integer,
+    failed           integer,
+    released         integer,
+    expired          integer,
+    lease_lost       integer,
+    cancelled        integer,
+    discarded        integer,
+    resolved         integer,
+    operator_retried integer,
+    subject_gone     integer
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0
+);
+CREATE TABLE gristmill.minute (
+    queue  integer     NOT NULL,
+    at     timestamptz NOT NULL,
+    put    bigint      NOT NULL,
+    done   bigint      NOT NULL,
+    failed bigint      NOT NULL,
+    PRIMARY KEY (queue, at)
+) WITH (fillfactor = 50);
+
+-- Fires up to decided_until are decided; later ones are not.
+CREATE TABLE gristmill.schedule (
+    name          text COLLATE "C" PRIMARY KEY,
+    declared      text        NOT NULL,
+    payload       bytea,
+    paused        boolean     NOT NULL DEFAULT false,
+    paused_by     text,
+    decided_until timestamptz NOT NULL,
+    last_fire     timestamptz,
+    last_tasks    bigint[]    NOT NULL,
+    created_at    timestamptz NOT NULL
+);
+
+-- A row stays when its holder resigns: the next term must be higher.
+CREATE TABLE gristmill.role (
+    role   text COLLATE "C" PRIMARY KEY,
+    leader text        NOT NULL,
+    term   bigint      NOT NULL,
+    until  timestamptz NOT NULL
+);
+
+CREATE TABLE gristmill.worker (
+    id     text COLLATE "C" PRIMARY KEY,
+    report text        NOT NULL,
+    since  timestamptz NOT NULL,
+    seen   timestamptz NOT NULL
+);
+
+CREATE TABLE gristmill.assignment (
+    one          boolean PRIMARY KEY DEFAULT true CHECK (one),
+    term         bigint      NOT NULL,
+    shares       text        NOT NULL,
+    published_at timestamptz NOT NULL
+);

@@ -1,0 +1,517 @@
+-- Putting. put_many is the one implementation; `enqueue` (the SQL surface) and
+-- the Rust store call it. It runs in whatever transaction calls it and makes
+-- nobody wait, except another put of an equal key.
+
+-- What became of one task of a put. outcome: 0 enqueued, 1 duplicate,
+-- 2 replaced, 3 refused (detail says why).
+CREATE TYPE gristmill.put_answer AS (
+    outcome smallint,
+    id      bigint,
+    run_at  timestamptz,
+    source  text,
+    detail  text
+);
+
+-- The answer to a put that an existing task stands for.
+CREATE FUNCTION gristmill.duplicate_of(p_id bigint) RETURNS gristmill.put_answer
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_answer gristmill.put_answer;
+BEGIN
+    v_answer := ROW(1, p_id, NULL, NULL, NULL)::gristmill.put_answer;
+    SELECT t.run_at, t.source INTO v_answer.run_at, v_answer.source
+      FROM gristmill.task t WHERE t.id = p_id;
+    IF NOT FOUND THEN
+        SELECT t.run_at, t.source INTO v_answer.run_at, v_answer.source
+          FROM gristmill.lease l, unnest(l.tasks) t
+         WHERE p_id = ANY (l.open) AND t.id = p_id;
+    END IF;
+    IF NOT FOUND THEN
+        SELECT t.run_at, t.source INTO v_answer.run_at, v_answer.source
+          FROM gristmill.failed t WHERE t.id = p_id;
+    END IF;
+    RETURN v_answer;
+END
+$$;
+
+-- Pending tasks of a queue, from the kept counts.
+CREATE FUNCTION gristmill.pending(p_queue integer) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT t.ready + t.delayed + t.blocked FROM gristmill.total t WHERE t.queue = p_queue)
+         + (SELECT coalesce(sum(coalesce(d.ready, 0) + coalesce(d.delayed, 0)
+                              + coalesce(d.blocked, 0)), 0)
+              FROM gristmill.delta d WHERE d.queue = p_queue);
+END
+$$;
+
+-- Why a task cannot be put on a bound queue, or null. Holds the subject's row
+-- until the caller's transaction ends, as a foreign key would.
+CREATE FUNCTION gristmill.subject_fault(p_queue gristmill.queue, p_key text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_table regclass := to_regclass(p_queue.bind_table);
+    v_type  text;
+    v_found boolean;
+BEGIN
+    IF p_key IS NULL THEN
+        RETURN format('invalid:the queue is bound to %s.%s: a task needs a key that names its row',
+            p_queue.bind_table, p_queue.bind_column);
+    END IF;
+    SELECT format_type(a.atttypid, a.atttypmod) INTO v_type
+      FROM pg_attribute a
+     WHERE a.attrelid = v_table AND a.attname = p_queue.bind_column AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RETURN 'subject_table_gone';
+    END IF;
+    -- A table that was dropped and made again lost its triggers.
+    IF NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = v_table
+                      AND t.tgname = 'gristmill_' || p_queue.number || '_delete') THEN
+        PERFORM gristmill.bind_subject(p_queue.number, p_queue.bind_table, p_queue.bind_column);
+    END IF;
+    BEGIN
+        -- The key is cast to the column's type, not the column to text, so
+        -- that the column's index is used.
+        EXECUTE format('SELECT true FROM %s WHERE %I = $1::%s LIMIT 1 FOR KEY SHARE',
+            v_table, p_queue.bind_column, v_type) INTO v_found USING p_key;
+    EXCEPTION WHEN data_exception OR invalid_text_representation THEN
+        v_found := false;
+    END;
+    RETURN CASE WHEN v_found THEN NULL ELSE 'no_such_subject' END;
+END
+$$;
+
+-- Gives a caller's id back that this put had taken; a memory whose time was
+-- over stands again until the sweep.
+CREATE FUNCTION gristmill.unremember(p_queue integer, p_id text, p_before gristmill.put_id)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_before.id IS NULL THEN
+        DELETE FROM gristmill.put_id i WHERE i.queue = p_queue AND i.id = p_id;
+    ELSE
+        UPDATE gristmill.put_id i
+           SET task = p_before.task, digest = p_before.digest, until = p_before.until
+         WHERE i.queue = p_queue AND i.id = p_id;
+    END IF;
+END
+$$;
+
+-- Puts one task, whatever it carries. p_room: how many more the queue takes,
+-- null without limit. p_number gives the id: negative ones serve a rehearsal.
+CREATE FUNCTION gristmill.put_one(
+    p_queue gristmill.queue, p_payload bytea, p_encoding smallint, p_key text, p_group text,
+    p_source text, p_priority smallint, p_run_at timestamptz, p_said boolean, p_caller_id text,
+    p_headers jsonb, p_room bigint, p_rehearsal bigint, p_now timestamptz
+) RETURNS gristmill.put_answer
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_answer   gristmill.put_answer;
+    v_digest   bytea;
+    v_known    gristmill.put_id;
+    v_before   gristmill.put_id;
+    v_standing gristmill.task;
+    v_flight   bigint;
+    v_run_at   timestamptz;
+    v_delayed  boolean;
+    v_fault    text;
+BEGIN
+    IF p_queue.bind_table IS NOT NULL THEN
+        v_fault := gristmill.subject_fault(p_queue, p_key);
+        IF v_fault IS NOT NULL THEN
+            RETURN ROW(3, NULL, NULL, NULL, v_fault)::gristmill.put_answer;
+        END IF;
+    END IF;
+    IF p_caller_id IS NOT NULL THEN
+        -- The id is taken first: of two puts at once, the unique index lets
+        -- one through and makes the other wait for its end.
+        v_digest := substring(sha256(convert_to((ARRAY['json', 'msgpack', 'raw'])[p_encoding + 1],
+            'UTF8') || '\x00'::bytea || p_payload) FOR 16);
+        SELECT * INTO v_before FROM gristmill.put_id i
+         WHERE i.queue = p_queue.number AND i.id = p_caller_id;
+        INSERT INTO gristmill.put_id AS i (queue, id, task, digest, until)
+        VALUES (p_queue.number, p_caller_id, NULL, v_digest,
+                gristmill.later(p_now, p_queue.id_window))
+        ON CONFLICT (queue, id) DO UPDATE
+           SET task = NULL, digest = excluded.digest, until = excluded.until
+         WHERE i.until <= p_now
+        RETURNING * INTO v_known;
+        IF NOT FOUND THEN
+            SELECT * INTO v_known FROM gristmill.put_id i
+             WHERE i.queue = p_queue.number AND i.id = p_caller_id;
+            IF v_known.digest = v_digest THEN
+                RETURN gristmill.duplicate_of(v_known.task);
+            END IF;
+            RETURN ROW(3, v_known.task, NULL, NULL, 'id_reused')::gristmill.put_answer;
+        END IF;
+    END IF;
+    LOOP
+        v_standing := NULL;
+        v_flight := NULL;
+        IF p_key IS NOT NULL THEN
+            SELECT * INTO v_standing FROM gristmill.task t
+             WHERE t.queue = p_queue.number AND t.key = p_key AND NOT t.in_flight;
+            SELECT f.id INTO v_flight FROM gristmill.flight f
+             WHERE f.queue = p_queue.number AND f.key = p_key;
+        END IF;
+        IF v_standing.id IS NOT NULL AND NOT p_queue.unique_active
+           AND p_queue.on_duplicate <> 'skip' THEN
+            v_run_at := CASE
+                WHEN p_queue.on_duplicate = 'postpone' THEN greatest(v_standing.run_at, least(
+                    p_run_at, gristmill.later(v_standing.created_at, coalesce(
+                        p_queue.postpone_max, greatest(p_run_at - p_now, interval '0') * 10))))
+                WHEN p_said THEN p_run_at
+                ELSE v_standing.run_at END;
+            v_delayed := NOT v_standing.blocked AND v_run_at > p_now;
+            UPDATE gristmill.task t
+               SET payload = p_payload, encoding = p_encoding, headers = p_headers,
+                   priority = least(t.priority, p_priority), run_at = v_run_at, delayed = v_delayed
+             WHERE t.id = v_standing.id AND NOT t.in_flight AND t.run_at = v_standing.run_at
+               AND t.blocked = v_standing.blocked;
+            -- Claimed or moved by somebody meanwhile: look again.
+            CONTINUE WHEN NOT FOUND;
+            PERFORM gristmill.recount(v_standing, v_run_at, v_delayed, p_now);
+            v_answer := ROW(2, v_standing.id, NULL, NULL, NULL)::gristmill.put_answer;
+            EXIT;
+        END IF;
+        IF v_standing.id IS NOT NULL OR (p_queue.unique_active AND v_flight IS NOT NULL) THEN
+            IF v_standing.id IS NOT NULL THEN
+                v_answer := ROW(1, v_standing.id, v_standing.run_at, v_standing.source, NULL)
+                    ::gristmill.put_answer;
+            ELSE
+                v_answer := gristmill.duplicate_of(v_flight);
+                -- Ended between the two looks: nothing stands any more.
+                CONTINUE WHEN v_answer.run_at IS NULL AND NOT EXISTS (
+                    SELECT 1 FROM gristmill.flight f
+                     WHERE f.queue = p_queue.number AND f.key = p_key);
+            END IF;
+            IF p_caller_id IS NOT NULL THEN
+                -- Only a put that did something is remembered.
+                PERFORM gristmill.unremember(p_queue.number, p_caller_id, v_before);
+            END IF;
+            RETURN v_answer;
+        END IF;
+        IF p_room <= 0 THEN
+            IF p_caller_id IS NOT NULL THEN
+                PERFORM gristmill.unremember(p_queue.number, p_caller_id, v_before);
+            END IF;
+            RETURN ROW(3, NULL, NULL, NULL, 'queue_full')::gristmill.put_answer;
+        END IF;
+        v_delayed := v_flight IS NULL AND p_run_at > p_now;
+        INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, blocked, delayed,
+            slotted, unique_active, encoding, key, grp, source, headers, payload)
+        VALUES (coalesce(p_rehearsal, nextval('gristmill.task_id')), p_queue.number, p_priority,
+            p_run_at, p_now, v_flight IS NOT NULL, v_delayed, p_queue.slots IS NOT NULL,
+            p_queue.unique_active, p_encoding, p_key, p_group, p_source, p_headers, p_payload)
+        ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
+        RETURNING 0, id, NULL, NULL, NULL INTO v_answer;
+        CONTINUE WHEN NOT FOUND;
+        IF p_key IS NOT NULL AND p_queue.unique_active
+           AND gristmill.in_flight(p_queue.number, p_key) THEN
+            -- The task that stood here was claimed while this put waited.
+            DELETE FROM gristmill.task t WHERE t.id = v_answer.id;
+            CONTINUE;
+        END IF;
+        IF v_delayed THEN
+            INSERT INTO gristmill.delayed (run_at, id, queue)
+            VALUES (p_run_at, v_answer.id, p_queue.number);
+        END IF;
+        INSERT INTO gristmill.delta (at, queue, ready, delayed, blocked)
+        VALUES (p_now, p_queue.number, (v_flight IS NULL AND NOT v_delayed)::integer,
+                v_delayed::integer, (v_flight IS NOT NULL)::integer);
+        EXIT;
+    END LOOP;
+    IF p_caller_id IS NOT NULL THEN
+        UPDATE gristmill.put_id i SET task = v_answer.id
+         WHERE i.queue = p_queue.number AND i.id = p_caller_id;
+    END IF;
+    RETURN v_answer;
+END
+$$;
+
+-- Whether a key is in flight, as seen after the caller's own insert. Under
+-- REPEATABLE READ a plain look would be as old as the transaction, but a unique
+-- index sees everything: an insert meets a row that is there, visible or not.
+CREATE FUNCTION gristmill.in_flight(p_queue integer, p_key text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM gristmill.flight f WHERE f.queue = p_queue AND f.key = p_key) THEN
+        RETURN true;
+    END IF;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        -- Answers with a serialization failure when the row is there unseen.
+        INSERT INTO gristmill.flight (queue, key, id) VALUES (p_queue, p_key, 0);
+        DELETE FROM gristmill.flight f WHERE f.queue = p_queue AND f.key = p_key;
+    END IF;
+    RETURN false;
+EXCEPTION WHEN unique_violation THEN
+    RAISE EXCEPTION 'the key was claimed after this transaction began: repeat it'
+        USING ERRCODE = 'serialization_failure';
+END
+$$;
+
+-- A pending task that was replaced changes its place among ready and delayed.
+CREATE FUNCTION gristmill.recount(
+    p_old gristmill.task, p_run_at timestamptz, p_delayed boolean, p_now timestamptz
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_was_delayed boolean := false;
+BEGIN
+    IF p_old.blocked THEN
+        RETURN;
+    END IF;
+    IF p_old.delayed THEN
+        DELETE FROM gristmill.delayed d WHERE d.run_at = p_old.run_at AND d.id = p_old.id;
+        v_was_delayed := FOUND;
+    END IF;
+    IF p_delayed THEN
+        INSERT INTO gristmill.delayed (run_at, id, queue) VALUES (p_run_at, p_old.id, p_old.queue);
+    END IF;
+    IF v_was_delayed <> p_delayed THEN
+        INSERT INTO gristmill.delta (at, queue, ready, delayed)
+        VALUES (p_now, p_old.queue, v_was_delayed::integer - p_delayed::integer,
+                p_delayed::integer - v_was_delayed::integer);
+    END IF;
+END
+$$;
+
+-- Puts the tasks at these positions one by one (null: all of them).
+CREATE FUNCTION gristmill.put_each(
+    p_queue gristmill.queue, p_positions integer[], p_payloads bytea[], p_encodings smallint[],
+    p_keys text[], p_groups text[], p_sources text[], p_priorities smallint[],
+    p_run_ats timestamptz[], p_delays bigint[], p_caller_ids text[], p_headers text[],
+    p_room bigint, p_rehearsal boolean, p_now timestamptz
+) RETURNS gristmill.put_answer[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_answers gristmill.put_answer[];
+    v_answer  gristmill.put_answer;
+    v_room    bigint := p_room;
+    i         integer;
+BEGIN
+    FOREACH i IN ARRAY coalesce(p_positions,
+                                ARRAY(SELECT generate_series(1, cardinality(p_payloads)))) LOOP
+        v_answer := gristmill.put_one(
+            p_queue, p_payloads[i], coalesce(p_encodings[i], 0::smallint), p_keys[i], p_groups[i],
+            p_sources[i], coalesce(p_priorities[i], 0::smallint),
+            coalesce(p_run_ats[i], gristmill.later(p_now, gristmill.span(p_delays[i])), p_now),
+            p_run_ats[i] IS NOT NULL OR p_delays[i] IS NOT NULL, p_caller_ids[i],
+            p_headers[i]::jsonb, v_room, CASE WHEN p_rehearsal THEN -i::bigint END, p_now);
+        IF v_answer.outcome = 0 THEN
+            v_room := v_room - 1;
+        END IF;
+        v_answers := v_answers || v_answer;
+    END LOOP;
+    RETURN v_answers;
+END
+$$;
+
+-- The answers of an atomic put that is taken back: faults stay, what was fine
+-- is undone. A fault may name a neighbour of the rehearsal: by the id it would
+-- have had.
+CREATE FUNCTION gristmill.undone(p_answers gristmill.put_answer[])
+RETURNS gristmill.put_answer[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_answers gristmill.put_answer[] := p_answers;
+    v_next    bigint;
+BEGIN
+    SELECT s.last_value + s.is_called::integer INTO v_next FROM gristmill.task_id s;
+    FOR i IN 1..cardinality(p_answers) LOOP
+        IF p_answers[i].outcome IN (0, 2) THEN
+            v_answers[i] := ROW(3, NULL, NULL, NULL, 'undone')::gristmill.put_answer;
+        ELSIF p_answers[i].id < 0 THEN
+            v_answers[i].id := v_next + (
+                SELECT count(*) FROM generate_series(1, -p_answers[i].id - 1) before
+                 WHERE p_answers[before].outcome = 0);
+        END IF;
+    END LOOP;
+    RETURN v_answers;
+END
+$$;
+
+-- Puts tasks on one queue. Every array but the payloads may be null (nothing
+-- said for any task) and else has one entry a task. Answers as parallel
+-- arrays; outcomes is null when every task was enqueued.
+--   p_atomic    a duplicate or refused task undoes its neighbours
+--   p_outside   ask for room; follow-ups of a settlement do not
+--   p_own       the transaction is this call's own: a relaxed queue may commit
+--               asynchronously
+--   p_refused   tasks the caller refused before asking; with p_atomic nothing
+--               is put then, and the answers say what would have been
+CREATE FUNCTION gristmill.put_many(
+    p_queue text, p_payloads bytea[], p_encodings smallint[] DEFAULT NULL,
+    p_keys text[] DEFAULT NULL, p_groups text[] DEFAULT NULL, p_sources text[] DEFAULT NULL,
+    p_priorities smallint[] DEFAULT NULL, p_run_ats timestamptz[] DEFAULT NULL,
+    p_delays bigint[] DEFAULT NULL, p_caller_ids text[] DEFAULT NULL,
+    p_headers text[] DEFAULT NULL, p_atomic boolean DEFAULT false,
+    p_outside boolean DEFAULT true, p_own boolean DEFAULT false, p_refused integer DEFAULT 0,
+    p_now timestamptz DEFAULT NULL,
+    OUT is_known boolean, OUT outcomes smallint[], OUT ids bigint[], OUT run_ats timestamptz[],
+    OUT sources text[], OUT details text[], OUT capacity bigint, OUT bind_table text,
+    OUT bind_column text
+)
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    v_now      timestamptz := coalesce(p_now, clock_timestamp());
+    v_queue    gristmill.queue;
+    v_answers  gristmill.put_answer[];
+    v_again    gristmill.put_answer[];
+    v_late     integer[];
+    v_room     bigint;
+    v_count    integer := cardinality(p_payloads);
+    v_inserted bigint[];
+    v_ready    integer;
+    v_delayed  integer;
+    v_blocked  integer;
+BEGIN
+    SELECT * INTO v_queue FROM gristmill.queue q WHERE q.name = p_queue;
+    is_known := FOUND;
+    IF NOT is_known THEN
+        RETURN;
+    END IF;
+    capacity := v_queue.capacity;
+    bind_table := v_queue.bind_table;
+    bind_column := v_queue.bind_column;
+    IF v_count = 0 THEN
+        INSERT INTO gristmill.delta (at, queue, refused)
+        VALUES (v_now, v_queue.number, nullif(p_refused, 0));
+        ids := '{}';
+        RETURN;
+    END IF;
+    IF p_own AND v_queue.relaxed THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    IF p_outside AND v_queue.capacity IS NOT NULL THEN
+        v_room := v_queue.capacity - gristmill.pending(v_queue.number);
+    END IF;
+
+    IF p_atomic AND (v_count > 1 OR p_refused > 0) THEN
+        -- All or nothing: rehearsed first and taken back, then done. A
+        -- rehearsal takes no ids, so that a refused put leaves no gap.
+        FOR v_rehearsal IN REVERSE 1..0 LOOP
+            BEGIN
+                v_answers := gristmill.put_each(v_queue, NULL, p_payloads, p_encodings, p_keys,
+                    p_groups, p_sources, p_priorities, p_run_ats, p_delays, p_caller_ids,
+                    p_headers, v_room, v_rehearsal = 1, v_now);
+                IF v_rehearsal = 1 OR EXISTS (SELECT 1 FROM unnest(v_answers) a
+                                               WHERE a.outcome IN (1, 3)) THEN
+                    RAISE EXCEPTION USING ERRCODE = 'GM001';
+                END IF;
+            EXCEPTION WHEN SQLSTATE 'GM001' THEN
+                NULL;
+            END;
+            EXIT WHEN p_refused > 0 OR EXISTS (SELECT 1 FROM unnest(v_answers) a
+                                                WHERE a.outcome IN (1, 3));
+        END LOOP;
+        IF p_refused > 0 OR EXISTS (SELECT 1 FROM unnest(v_answers) a
+                                     WHERE a.outcome IN (1, 3)) THEN
+            v_answers := gristmill.undone(v_answers);
+        END IF;
+    ELSIF p_caller_ids IS NOT NULL OR v_queue.bind_table IS NOT NULL
+       OR v_room < v_count
+       OR (p_keys IS NOT NULL AND (v_queue.on_duplicate <> 'skip' OR v_queue.unique_active)) THEN
+        v_answers := gristmill.put_each(v_queue, NULL, p_payloads, p_encodings, p_keys,
+            p_groups, p_sources, p_priorities, p_run_ats, p_delays, p_caller_ids, p_headers,
+            v_room, false, v_now);
+    ELSE
+        -- Many at once, in a few statements whatever their number. First the
+        -- keys: which position stands for nothing new?
+        IF p_keys IS NOT NULL THEN
+            SELECT array_agg(CASE
+                       WHEN k.key IS NULL OR (k.first = k.position AND s.id IS NULL) THEN NULL
+                       WHEN s.id IS NOT NULL
+                       THEN ROW(1, s.id, s.run_at, s.source, NULL)::gristmill.put_answer
+                       -- A repeat within this put: it stands at `first`.
+                       ELSE ROW(1, -k.first, NULL, NULL, NULL)::gristmill.put_answer
+                   END ORDER BY k.position)
+              INTO v_answers
+              FROM (SELECT u.key, u.position,
+                           min(u.position) OVER (PARTITION BY u.key) AS first
+                      FROM unnest(p_keys) WITH ORDINALITY AS u (key, position)) k
+              LEFT JOIN gristmill.task s
+                ON s.queue = v_queue.number AND s.key = k.key AND NOT s.in_flight;
+        END IF;
+        ids := ARRAY(SELECT CASE WHEN v_answers[i] IS NULL
+                                 THEN nextval('gristmill.task_id') END
+                       FROM generate_series(1, v_count) i);
+        WITH entered AS (
+            INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, blocked, delayed,
+                slotted, unique_active, encoding, key, grp, source, headers, payload)
+            SELECT n.id, v_queue.number, coalesce(n.priority, 0), n.run_at, v_now, n.blocked,
+                   n.run_at > v_now AND NOT n.blocked, v_queue.slots IS NOT NULL,
+                   v_queue.unique_active, coalesce(n.encoding, 0), n.key, n.grp, n.source,
+                   n.headers::jsonb, n.payload
+              FROM (SELECT g.*,
+                           coalesce(g.at, gristmill.later(v_now, gristmill.span(g.delay)), v_now)
+                               AS run_at,
+                           g.key IS NOT NULL AND EXISTS (
+                               SELECT 1 FROM gristmill.flight f
+                                WHERE f.queue = v_queue.number AND f.key = g.key) AS blocked
+                      FROM unnest(ids, p_payloads, p_encodings, p_keys, p_groups, p_sources,
+                                  p_priorities, p_run_ats, p_delays, p_headers)
+                        AS g (id, payload, encoding, key, grp, source, priority, at, delay, headers)
+                     WHERE g.id IS NOT NULL
+                     -- Two puts of the same keys wait for each other at the
+                     -- first one, instead of crosswise.
+                     ORDER BY CASE WHEN p_keys IS NULL THEN NULL ELSE g.key END) n
+            ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
+            RETURNING id, run_at, delayed, blocked
+        ), waiting AS (
+            INSERT INTO gristmill.delayed (run_at, id, queue)
+            SELECT e.run_at, e.id, v_queue.number FROM entered e WHERE e.delayed
+        )
+        SELECT array_agg(e.id), count(*) FILTER (WHERE e.delayed),
+               count(*) FILTER (WHERE e.blocked)
+          INTO v_inserted, v_delayed, v_blocked
+          FROM entered e;
+        v_ready := coalesce(cardinality(v_inserted), 0) - v_delayed - v_blocked;
+        IF v_answers IS NOT NULL OR cardinality(v_inserted) IS DISTINCT FROM v_count THEN
+            -- Keys that somebody else put since the first look: one by one.
+            SELECT array_agg(i) INTO v_late
+              FROM generate_series(1, v_count) i
+             WHERE v_answers[i] IS NULL AND ids[i] <> ALL (coalesce(v_inserted, '{}'));
+            v_answers := ARRAY(
+                SELECT CASE WHEN v_answers[i] IS NULL
+                            THEN ROW(0, ids[i], NULL, NULL, NULL)::gristmill.put_answer
+                            ELSE v_answers[i] END
+                  FROM generate_series(1, v_count) i);
+            IF v_late IS NOT NULL THEN
+                v_again := gristmill.put_each(v_queue, v_late, p_payloads, p_encodings, p_keys,
+                    p_groups, p_sources, p_priorities, p_run_ats, p_delays, p_caller_ids,
+                    p_headers, NULL, false, v_now);
+                FOR i IN 1..cardinality(v_late) LOOP
+                    v_answers[v_late[i]] := v_again[i];
+                END LOOP;
+            END IF;
+            FOR i IN 1..v_count LOOP
+                IF v_answers[i].id < 0 THEN
+                    v_answers[i] := gristmill.duplicate_of(v_answers[-v_answers[i].id].id);
+                END IF;
+            END LOOP;
+        END IF;
+    END IF;
+
+    IF v_answers IS NULL THEN
+        INSERT INTO gristmill.delta (at, queue, ready, delayed, blocked, put, refused)
+        VALUES (v_now, v_queue.number, v_ready, nullif(v_delayed, 0), nullif(v_blocked, 0),
+                v_count, nullif(p_refused, 0));
+    ELSE
+        SELECT array_agg(a.outcome), array_agg(a.id), array_agg(a.run_at), array_agg(a.source),
+               array_agg(a.detail)
+          INTO outcomes, ids, run_ats, sources, details
+          FROM unnest(v_answers) a;
+        INSERT INTO gristmill.delta (at, queue, ready, delayed, blocked, put, duplicate, replaced,
+            refused)
+        SELECT v_now, v_queue.number, v_ready, v_delayed, v_blocked,
+               nullif(count(*) FILTER (WHERE o = 0), 0), nullif(count(*) FILTER (WHERE o = 1), 0),
+               nullif(count(*) FILTER (WHERE o = 2), 0),
+               nullif(count(*) FILTER (WHERE o = 3) + p_refused, 0)
+          FROM unnest(outcomes) o;
+    END IF;
+END
+$$;

@@ -1,0 +1,461 @@
+-- Claiming: the front of the queue under a new lease.
+
+-- Takes tasks of one priority out of the claim order, from the front or from
+-- behind a hint, and its keys into flight. The cost is that of the tasks
+-- taken: due tasks of one level stand in the index as they are claimed.
+--   p_tasks  what was taken so far: a task with an expired lease behind it is
+--            taken alone, so it ends the picking
+CREATE FUNCTION gristmill.take(
+    p_queue integer, p_level smallint, p_max integer, p_source text,
+    p_after timestamptz, p_after_id bigint, p_bytes bigint, p_first boolean, p_now timestamptz,
+    OUT taken gristmill.task[], OUT bytes bigint, OUT full_up boolean
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_places  tid[];
+    v_suspect boolean;
+    v_waiting integer;
+    v_flown   bigint[];
+    v_cut     integer;
+BEGIN
+    full_up := false;
+    LOOP
+        IF p_source IS NOT NULL THEN
+            SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
+                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight)
+              INTO v_places, v_suspect, bytes, v_waiting
+              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight
+                      FROM gristmill.task t
+                     WHERE t.queue = p_queue AND t.source = p_source AND NOT t.blocked
+                       AND t.priority = p_level AND t.run_at <= p_now
+                     ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
+        ELSIF p_after IS NOT NULL THEN
+            SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
+                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight)
+              INTO v_places, v_suspect, bytes, v_waiting
+              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight
+                      FROM gristmill.task t
+                     WHERE t.queue = p_queue AND NOT t.blocked
+                       AND t.priority = p_level AND t.run_at <= p_now
+                       AND (t.run_at, t.id) > (p_after, p_after_id)
+                     ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
+        ELSE
+            SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
+                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight)
+              INTO v_places, v_suspect, bytes, v_waiting
+              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight
+                      FROM gristmill.task t
+                     WHERE t.queue = p_queue AND NOT t.blocked
+                       AND t.priority = p_level AND t.run_at <= p_now
+                     ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
+        END IF;
+        IF v_places IS NULL THEN
+            bytes := 0;
+            RETURN;
+        END IF;
+        IF v_suspect OR bytes > p_bytes THEN
+            -- Where to stop: before a suspect, unless it is the first of all;
+            -- and before the bytes are too many, but after one task.
+            SELECT min(c.position) INTO v_cut
+              FROM (SELECT w.position,
+                           (w.suspect OR w.so_far > p_bytes) AND NOT (p_first AND w.position = 1)
+                               AS stop
+                      FROM (SELECT row_number() OVER o AS position, t.expiries > 0 AS suspect,
+                                   sum(octet_length(t.payload)) OVER o AS so_far
+                              FROM gristmill.task t
+                             WHERE t.ctid = ANY (v_places)
+                            WINDOW o AS (ORDER BY t.run_at, t.id)) w) c
+             WHERE c.stop;
+            IF p_first AND (SELECT t.expiries > 0 FROM gristmill.task t
+                             WHERE t.ctid = v_places[1]) THEN
+                v_cut := 2;
+                full_up := true;
+            END IF;
+            IF v_cut IS NOT NULL THEN
+                v_places := v_places[1:v_cut - 1];
+                full_up := true;
+            END IF;
+            IF v_places = '{}' THEN
+                bytes := 0;
+                RETURN;
+            END IF;
+        END IF;
+        IF v_waiting > 0 THEN
+            -- Keys go into flight. One that is there already belongs to a task
+            -- that was put while its forerunner was being claimed: it stands
+            -- in the claim order by mistake and is set aside.
+            WITH flown AS (
+                INSERT INTO gristmill.flight (queue, key, id)
+                SELECT t.queue, t.key, t.id FROM gristmill.task t
+                 WHERE t.ctid = ANY (v_places) AND t.key IS NOT NULL AND NOT t.in_flight
+                   AND NOT EXISTS (SELECT 1 FROM gristmill.flight f
+                                    WHERE f.queue = t.queue AND f.key = t.key)
+                ON CONFLICT DO NOTHING
+                RETURNING id
+            )
+            SELECT array_agg(f.id) INTO v_flown FROM flown f;
+            PERFORM gristmill.set_aside(v_places, coalesce(v_flown, '{}'), p_now);
+        END IF;
+        WITH gone AS (
+            DELETE FROM gristmill.task t
+             WHERE t.ctid = ANY (v_places) AND NOT t.blocked
+            RETURNING t AS task
+        )
+        SELECT array_agg(g.task ORDER BY (g.task).run_at, (g.task).id),
+               sum(octet_length((g.task).payload))
+          INTO taken, bytes
+          FROM gone g;
+        -- All of them were set aside: the next ones are not.
+        EXIT WHEN taken IS NOT NULL OR full_up;
+    END LOOP;
+    bytes := coalesce(bytes, 0);
+END
+$$;
+
+-- Blocks those of the picked tasks whose key did not get into flight.
+CREATE FUNCTION gristmill.set_aside(p_places tid[], p_flown bigint[], p_now timestamptz)
+RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_task gristmill.task;
+BEGIN
+    FOR v_task IN
+        SELECT t.* FROM gristmill.task t
+         WHERE t.ctid = ANY (p_places) AND t.key IS NOT NULL AND NOT t.in_flight
+           AND t.id <> ALL (p_flown)
+    LOOP
+        PERFORM gristmill.count_out(v_task, p_now);
+        UPDATE gristmill.task t SET blocked = true, delayed = false WHERE t.id = v_task.id;
+        INSERT INTO gristmill.delta (at, queue, blocked) VALUES (p_now, v_task.queue, 1);
+    END LOOP;
+END
+$$;
+
+-- The next less urgent priority that has tasks, or null. p_known is one that
+-- need not be looked for: it is answered in its turn, with tasks or without.
+CREATE FUNCTION gristmill.next_level(
+    p_queue integer, p_source text, p_after smallint, p_known smallint DEFAULT NULL
+) RETURNS smallint
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_below smallint := CASE WHEN p_after >= p_known THEN NULL ELSE p_known END;
+BEGIN
+    IF p_source IS NOT NULL THEN
+        RETURN (SELECT t.priority FROM gristmill.task t
+                 WHERE t.queue = p_queue AND t.source = p_source AND NOT t.blocked
+                   AND t.priority > coalesce(p_after::integer, -32769)
+                 ORDER BY t.priority LIMIT 1);
+    END IF;
+    RETURN coalesce(
+        (SELECT t.priority FROM gristmill.task t
+          WHERE t.queue = p_queue AND NOT t.blocked
+            AND t.priority > coalesce(p_after::integer, -32769)
+            AND t.priority < coalesce(v_below::integer, 32768)
+          ORDER BY t.priority LIMIT 1),
+        v_below);
+END
+$$;
+
+-- When the next unblocked task falls due.
+CREATE FUNCTION gristmill.next_due(p_queue integer, p_source text, p_now timestamptz)
+RETURNS timestamptz
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_level smallint;
+    v_at    timestamptz;
+    v_next  timestamptz;
+BEGIN
+    LOOP
+        v_level := gristmill.next_level(p_queue, p_source, v_level);
+        EXIT WHEN v_level IS NULL;
+        IF p_source IS NULL THEN
+            SELECT t.run_at INTO v_at FROM gristmill.task t
+             WHERE t.queue = p_queue AND NOT t.blocked AND t.priority = v_level
+               AND t.run_at > p_now
+             ORDER BY t.run_at, t.id LIMIT 1;
+        ELSE
+            SELECT t.run_at INTO v_at FROM gristmill.task t
+             WHERE t.queue = p_queue AND t.source = p_source AND NOT t.blocked
+               AND t.priority = v_level AND t.run_at > p_now
+             ORDER BY t.run_at, t.id LIMIT 1;
+        END IF;
+        v_next := least(v_next, v_at);
+    END LOOP;
+    RETURN v_next;
+END
+$$;
+
+-- The smallest slot no lease of the group holds, or null. A lease that ran out
+-- but was not taken back still holds its own, and its share of the limit.
+CREATE FUNCTION gristmill.free_slot(p_queue integer, p_group text, p_slots integer)
+RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF (SELECT count(*) FROM gristmill.lease l
+         WHERE l.queue = p_queue AND l.grp = p_group AND l.slot IS NOT NULL) >= p_slots THEN
+        RETURN NULL;
+    END IF;
+    RETURN (SELECT s FROM generate_series(0, p_slots - 1) s
+             WHERE NOT EXISTS (SELECT 1 FROM gristmill.lease l
+                                WHERE l.queue = p_queue AND l.grp = p_group AND l.slot = s)
+             ORDER BY s LIMIT 1);
+END
+$$;
+
+-- The first due task of a group that has a free slot. Looks at the front
+-- first, which is enough while few groups are full; then from group to group,
+-- so that a million tasks of full groups cost one look a group.
+CREATE FUNCTION gristmill.first_with_slot(
+    p_queue integer, p_source text, p_slots integer, p_now timestamptz,
+    OUT id bigint, OUT slot integer
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    c_front constant integer := 64;
+    v_left  integer := c_front;
+    v_level smallint;
+    v_group text;
+    v_entry record;
+    v_best  record;
+    v_slot  integer;
+BEGIN
+    LOOP
+        v_level := gristmill.next_level(p_queue, p_source, v_level);
+        EXIT WHEN v_level IS NULL OR v_left <= 0;
+        FOR v_entry IN
+            SELECT t.id, coalesce(t.grp, '') AS grp FROM gristmill.task t
+             WHERE t.queue = p_queue AND NOT t.blocked AND t.priority = v_level
+               AND t.run_at <= p_now AND (p_source IS NULL OR t.source = p_source)
+             ORDER BY t.run_at, t.id LIMIT v_left
+        LOOP
+            v_left := v_left - 1;
+            slot := gristmill.free_slot(p_queue, v_entry.grp, p_slots);
+            IF slot IS NOT NULL THEN
+                id := v_entry.id;
+                RETURN;
+            END IF;
+        END LOOP;
+    END LOOP;
+    IF v_left > 0 THEN
+        RETURN;
+    END IF;
+    v_best := ROW(NULL::smallint, NULL::timestamptz, NULL::bigint);
+    LOOP
+        SELECT coalesce(t.grp, '') INTO v_group FROM gristmill.task t
+         WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
+           AND (v_group IS NULL OR coalesce(t.grp, '') > v_group)
+         ORDER BY coalesce(t.grp, '') LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        v_slot := gristmill.free_slot(p_queue, v_group, p_slots);
+        CONTINUE WHEN v_slot IS NULL;
+        v_level := NULL;
+        LOOP
+            SELECT t.priority INTO v_level FROM gristmill.task t
+             WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
+               AND coalesce(t.grp, '') = v_group AND (v_level IS NULL OR t.priority > v_level)
+             ORDER BY t.priority LIMIT 1;
+            EXIT WHEN NOT FOUND;
+            SELECT t.priority, t.run_at, t.id INTO v_entry FROM gristmill.task t
+             WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
+               AND coalesce(t.grp, '') = v_group AND t.priority = v_level AND t.run_at <= p_now
+               AND (p_source IS NULL OR t.source = p_source)
+             ORDER BY t.run_at, t.id LIMIT 1;
+            IF FOUND THEN
+                IF id IS NULL OR (v_entry.priority, v_entry.run_at, v_entry.id)
+                                 < (v_best.f1, v_best.f2, v_best.f3) THEN
+                    v_best := ROW(v_entry.priority, v_entry.run_at, v_entry.id);
+                    id := v_entry.id;
+                    slot := v_slot;
+                END IF;
+                EXIT;
+            END IF;
+        END LOOP;
+    END LOOP;
+END
+$$;
+
+-- Takes one task by its id into flight, if it still stands.
+CREATE FUNCTION gristmill.take_one(p_id bigint, p_now timestamptz) RETURNS gristmill.task[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_task gristmill.task;
+BEGIN
+    SELECT * INTO v_task FROM gristmill.task t WHERE t.id = p_id AND NOT t.blocked
+       FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF v_task.key IS NOT NULL AND NOT v_task.in_flight THEN
+        INSERT INTO gristmill.flight (queue, key, id)
+        SELECT v_task.queue, v_task.key, v_task.id
+         WHERE NOT EXISTS (SELECT 1 FROM gristmill.flight f
+                            WHERE f.queue = v_task.queue AND f.key = v_task.key)
+        ON CONFLICT DO NOTHING;
+        IF NOT FOUND THEN
+            PERFORM gristmill.count_out(v_task, p_now);
+            UPDATE gristmill.task t SET blocked = true, delayed = false WHERE t.id = p_id;
+            INSERT INTO gristmill.delta (at, queue, blocked) VALUES (p_now, v_task.queue, 1);
+            RETURN NULL;
+        END IF;
+    END IF;
+    DELETE FROM gristmill.task t WHERE t.id = p_id;
+    RETURN ARRAY[v_task];
+END
+$$;
+
+-- Claims. The first row always tells the claim itself (lease, paused,
+-- next_due, swept); task columns are null when nothing was taken.
+--   p_hint_*    where this process's last claim of the level ended: the scan
+--               begins there instead of re-walking what is dead in front
+--   p_sweep     look from the front as well when the hint gave too few
+--   p_own       the transaction is this call's own: without slots it may
+--               commit asynchronously, for a lost claim is only a redelivery
+CREATE FUNCTION gristmill.claim_tasks(
+    p_queue text, p_max integer, p_lease bigint, p_worker text, p_source text, p_token uuid,
+    p_hint_level smallint DEFAULT NULL, p_hint_run_at timestamptz DEFAULT NULL,
+    p_hint_id bigint DEFAULT NULL, p_sweep boolean DEFAULT true, p_own boolean DEFAULT false,
+    p_held bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216, p_leases integer DEFAULT 64,
+    p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL
+) RETURNS TABLE (
+    now timestamptz, lease bigint, paused boolean, next_due timestamptz, swept bigint,
+    id bigint, payload bytea, encoding smallint, key text, grp text, source text,
+    priority smallint, attempt integer, claims integer, created_at timestamptz,
+    run_at timestamptz, prev_run_at timestamptz, headers text, expiries smallint,
+    concurrent integer, slot integer
+)
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_now     timestamptz := coalesce(p_now, clock_timestamp());
+    v_queue   gristmill.queue;
+    v_lease   interval;
+    v_tasks   gristmill.task[];
+    v_step    record;
+    v_one     record;
+    v_level   smallint;
+    v_left    integer := p_max;
+    v_bytes   bigint := p_bytes;
+    v_full    boolean := false;
+    v_hinted  boolean := true;
+    v_here    boolean;
+    v_begin   timestamptz;
+    v_swept   bigint;
+    v_group   text;
+    v_slot    integer;
+    v_count   integer;
+    v_delayed integer := 0;
+BEGIN
+    SELECT * INTO v_queue FROM gristmill.queue q WHERE q.name = p_queue;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no queue ''%''', p_queue USING ERRCODE = 'GM404';
+    END IF;
+    IF EXISTS (SELECT 1 FROM gristmill.lease l WHERE l.token = p_token) THEN
+        RAISE EXCEPTION 'this token has claimed before' USING ERRCODE = 'GM409';
+    END IF;
+    v_lease := coalesce(gristmill.span(p_lease), v_queue.lease);
+    IF v_queue.paused THEN
+        RETURN QUERY SELECT v_now, (extract(epoch FROM v_lease) * 1000000)::bigint, true,
+            NULL::timestamptz, NULL::bigint, NULL::bigint, NULL::bytea, NULL::smallint,
+            NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
+            NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::smallint,
+            NULL::integer, NULL::integer;
+        RETURN;
+    END IF;
+    IF p_own AND v_queue.slots IS NULL THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    IF EXISTS (SELECT 1 FROM gristmill.lease l
+                WHERE l.queue = v_queue.number AND l.until <= v_now) THEN
+        -- What comes back stands in front of the hint.
+        v_hinted := gristmill.expire(v_queue.number, p_leases, p_held, p_kept, v_now) = 0;
+    END IF;
+
+    IF v_queue.slots IS NOT NULL THEN
+        -- One claimer of the queue at a time. The lock is taken in a statement
+        -- of its own: those after it see what the one before committed.
+        PERFORM pg_advisory_xact_lock('gristmill.queue'::regclass::oid::integer, v_queue.number);
+        FOR v_try IN 1..5 LOOP
+            SELECT * INTO v_one
+              FROM gristmill.first_with_slot(v_queue.number, p_source, v_queue.slots, v_now);
+            EXIT WHEN v_one.id IS NULL;
+            v_tasks := gristmill.take_one(v_one.id, v_now);
+            v_slot := v_one.slot;
+            EXIT WHEN v_tasks IS NOT NULL;
+        END LOOP;
+    ELSE
+        IF v_queue.count THEN
+            v_left := 1;
+        END IF;
+        v_hinted := v_hinted AND p_hint_level IS NOT NULL AND p_source IS NULL;
+        -- Level by level, the most urgent first. The hint's level begins where
+        -- the last claim ended; the look for the next level passes over its
+        -- dead entries, because it asks for what is beyond them.
+        v_begin := clock_timestamp();
+        LOOP
+            v_level := gristmill.next_level(v_queue.number, p_source, v_level,
+                CASE WHEN v_hinted THEN p_hint_level END);
+            EXIT WHEN v_level IS NULL;
+            v_here := v_hinted AND v_level = p_hint_level;
+            SELECT * INTO v_step FROM gristmill.take(v_queue.number, v_level, v_left, p_source,
+                CASE WHEN v_here THEN p_hint_run_at END, p_hint_id, v_bytes, v_tasks IS NULL,
+                v_now);
+            v_tasks := v_tasks || v_step.taken;
+            v_left := v_left - coalesce(cardinality(v_step.taken), 0);
+            v_bytes := v_bytes - v_step.bytes;
+            v_full := v_step.full_up OR v_left <= 0;
+            EXIT WHEN v_full;
+        END LOOP;
+        IF NOT v_hinted THEN
+            v_swept := extract(epoch FROM clock_timestamp() - v_begin) * 1000000;
+        ELSIF p_sweep AND NOT v_full THEN
+            -- Too few: what came back to a place in front of the hint?
+            v_begin := clock_timestamp();
+            SELECT * INTO v_step FROM gristmill.take(v_queue.number, p_hint_level, v_left, NULL,
+                NULL, NULL, v_bytes, v_tasks IS NULL, v_now);
+            v_tasks := v_tasks || v_step.taken;
+            v_swept := extract(epoch FROM clock_timestamp() - v_begin) * 1000000;
+        END IF;
+    END IF;
+
+    IF v_tasks IS NULL THEN
+        RETURN QUERY SELECT v_now, (extract(epoch FROM v_lease) * 1000000)::bigint, false,
+            gristmill.next_due(v_queue.number, p_source, v_now), v_swept, NULL::bigint,
+            NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
+            NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
+            NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer;
+        RETURN;
+    END IF;
+    IF v_queue.count OR v_queue.slots IS NOT NULL THEN
+        v_group := coalesce(v_tasks[1].grp, '');
+        SELECT count(*) INTO v_count FROM gristmill.lease l
+         WHERE l.queue = v_queue.number AND l.grp = v_group AND l.until > v_now;
+    END IF;
+    WITH due AS (
+        DELETE FROM gristmill.delayed d
+         USING unnest(v_tasks) t
+         WHERE t.delayed AND d.run_at = t.run_at AND d.id = t.id
+        RETURNING d.id
+    )
+    SELECT count(*) INTO v_delayed FROM due;
+    INSERT INTO gristmill.lease (token, until, claimed_at, queue, slot, grp, worker, open, keyed,
+        keys, tasks)
+    SELECT p_token, gristmill.later(v_now, v_lease), v_now, v_queue.number, v_slot, v_group,
+           p_worker, array_agg(t.id ORDER BY t.id),
+           array_agg(t.id) FILTER (WHERE t.key IS NOT NULL),
+           array_agg(t.key) FILTER (WHERE t.key IS NOT NULL), v_tasks
+      FROM unnest(v_tasks) t;
+    INSERT INTO gristmill.delta (at, queue, ready, delayed, processing, claimed)
+    VALUES (v_now, v_queue.number, v_delayed - cardinality(v_tasks), -v_delayed,
+            cardinality(v_tasks), cardinality(v_tasks));
+    RETURN QUERY
+        SELECT v_now, (extract(epoch FROM v_lease) * 1000000)::bigint, false, NULL::timestamptz,
+               v_swept, t.id, t.payload, t.encoding, t.key::text, t.grp::text, t.source::text,
+               t.priority, t.attempts + 1, t.claims + 1, t.created_at, t.run_at, t.prev_run_at,
+               t.headers::text, t.expiries, v_count, v_slot
+          FROM unnest(v_tasks) t;
+END
+$$;

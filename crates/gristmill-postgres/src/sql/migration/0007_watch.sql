@@ -1,0 +1,410 @@
+-- Reading, operators' actions, and what time brings.
+
+-- Every task as readers see it. The token is left out: whoever reads it could
+-- settle in the holder's name.
+CREATE VIEW gristmill.tasks AS
+SELECT 'pending' AS state, t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
+       t.created_at, t.blocked, t.in_flight, t.unique_active, t.attempts, t.claims, t.expiries,
+       t.encoding, t.prev_run_at, t.claimed_at, t.error, t.history, t.note, t.note_by,
+       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.payload,
+       NULL::text AS worker, NULL::timestamptz AS until, NULL::integer AS slot,
+       false AS cancel_requested
+  FROM gristmill.task t
+UNION ALL
+SELECT 'processing', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
+       t.created_at, false, true, t.unique_active, t.attempts + 1, t.claims + 1, t.expiries,
+       t.encoding, t.prev_run_at, l.claimed_at, t.error, t.history, t.note, t.note_by,
+       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.payload,
+       l.worker, l.until, l.slot, coalesce(t.id = ANY (l.cancelled), false)
+  FROM gristmill.lease l, unnest(l.tasks) t
+ WHERE t.id = ANY (l.open)
+UNION ALL
+SELECT 'failed', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
+       t.created_at, false, false, t.unique_active, t.attempts, t.claims, t.expiries,
+       t.encoding, t.prev_run_at, t.claimed_at, t.error, t.history, t.note, t.note_by,
+       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.payload,
+       NULL, NULL, NULL, false
+  FROM gristmill.failed t
+UNION ALL
+SELECT 'done', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
+       t.created_at, false, false, t.unique_active, t.attempts, t.claims, t.expiries,
+       t.encoding, t.prev_run_at, t.claimed_at, t.error, t.history, t.note, t.note_by,
+       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.payload,
+       NULL, NULL, NULL, false
+  FROM gristmill.done t;
+
+-- Where a task stands, and by which token it was last settled.
+CREATE FUNCTION gristmill.standing(p_id bigint)
+RETURNS TABLE (state text, queue integer, settled uuid)
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT 'pending', t.queue, t.settled FROM gristmill.task t WHERE t.id = p_id
+    UNION ALL
+    SELECT 'processing', t.queue, t.settled FROM gristmill.lease l, unnest(l.tasks) t
+     WHERE p_id = ANY (l.open) AND t.id = p_id
+    UNION ALL
+    SELECT 'failed', t.queue, t.settled FROM gristmill.failed t WHERE t.id = p_id
+    UNION ALL
+    SELECT 'done', t.queue, t.settled FROM gristmill.done t WHERE t.id = p_id;
+END
+$$;
+
+-- One step of an operator's action on one task: moved, cancel_requested,
+-- duplicate (of `other`), wrong_state (`state`) or gone.
+CREATE FUNCTION gristmill.operate_one(
+    p_action text, p_id bigint, p_by text, p_note text, p_now timestamptz,
+    OUT answer text, OUT other bigint, OUT state text, OUT woken integer
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_task  gristmill.task;
+    v_queue gristmill.queue;
+    v_lease record;
+    v_tasks gristmill.task[];
+BEGIN
+    IF p_action = 'cancel' THEN
+        SELECT * INTO v_task FROM gristmill.task t WHERE t.id = p_id FOR UPDATE;
+        IF FOUND THEN
+            PERFORM gristmill.count_out(v_task, p_now);
+            DELETE FROM gristmill.task t WHERE t.id = p_id;
+            INSERT INTO gristmill.delta (at, queue, cancelled) VALUES (p_now, v_task.queue, 1);
+            IF v_task.in_flight AND v_task.key IS NOT NULL
+               AND gristmill.free_keys(v_task.queue, ARRAY[v_task.key], p_now) > 0 THEN
+                woken := v_task.queue;
+            END IF;
+            answer := 'moved';
+            RETURN;
+        END IF;
+        SELECT l.token, l.tasks, l.cancelled INTO v_lease FROM gristmill.lease l
+         WHERE p_id = ANY (l.open) FOR UPDATE;
+        IF FOUND THEN
+            v_tasks := v_lease.tasks;
+            FOR i IN 1..cardinality(v_tasks) LOOP
+                IF v_tasks[i].id = p_id AND p_note IS NOT NULL THEN
+                    v_tasks[i].note := p_note;
+                    v_tasks[i].note_by := p_by;
+                    UPDATE gristmill.lease l SET tasks = v_tasks WHERE l.token = v_lease.token;
+                END IF;
+            END LOOP;
+            UPDATE gristmill.lease l SET cancelled = array_append(l.cancelled, p_id)
+             WHERE l.token = v_lease.token AND p_id <> ALL (coalesce(l.cancelled, '{}'));
+            answer := 'cancel_requested';
+            RETURN;
+        END IF;
+    ELSE
+        SELECT * INTO v_task FROM gristmill.failed t WHERE t.id = p_id FOR UPDATE;
+        IF FOUND THEN
+            SELECT * INTO v_queue FROM gristmill.queue q WHERE q.number = v_task.queue;
+            v_task.note := coalesce(p_note, v_task.note);
+            v_task.note_by := CASE WHEN p_note IS NULL THEN v_task.note_by ELSE p_by END;
+            IF p_action = 'retry' THEN
+                other := gristmill.stand_again(v_task, v_queue, p_now);
+                IF other IS NOT NULL THEN
+                    answer := 'duplicate';
+                    RETURN;
+                END IF;
+                woken := v_task.queue;
+                INSERT INTO gristmill.delta (at, queue, failed_now, operator_retried)
+                VALUES (p_now, v_task.queue, -1, 1);
+            ELSIF p_action = 'discard' THEN
+                INSERT INTO gristmill.delta (at, queue, failed_now, discarded)
+                VALUES (p_now, v_task.queue, -1, 1);
+            ELSE
+                IF v_queue.keep_done IS NOT NULL THEN
+                    v_task.resolved_by := p_by;
+                    v_task.resolved_at := p_now;
+                    INSERT INTO gristmill.done VALUES (v_task.*);
+                END IF;
+                INSERT INTO gristmill.delta (at, queue, failed_now, resolved, done_kept)
+                VALUES (p_now, v_task.queue, -1, 1, (v_queue.keep_done IS NOT NULL)::integer);
+            END IF;
+            DELETE FROM gristmill.failed t WHERE t.id = p_id;
+            answer := 'moved';
+            RETURN;
+        END IF;
+    END IF;
+    SELECT s.state INTO state FROM gristmill.standing(p_id) s;
+    answer := CASE WHEN state IS NULL THEN 'gone' ELSE 'wrong_state' END;
+END
+$$;
+
+-- A failed task takes its key's waiting place, as if put anew; or returns the
+-- task that holds it.
+CREATE FUNCTION gristmill.stand_again(
+    p_task gristmill.task, p_queue gristmill.queue, p_now timestamptz
+) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_task   gristmill.task := p_task;
+    v_flight bigint;
+    v_other  bigint;
+BEGIN
+    v_task.attempts := 0;
+    v_task.expiries := 0;
+    v_task.started_releases := 0;
+    v_task.prev_run_at := v_task.run_at;
+    v_task.run_at := p_now;
+    v_task.failed_at := NULL;
+    v_task.resolved_by := NULL;
+    v_task.resolved_at := NULL;
+    v_task.in_flight := false;
+    v_task.delayed := false;
+    v_task.slotted := p_queue.slots IS NOT NULL;
+    LOOP
+        v_flight := (SELECT f.id FROM gristmill.flight f
+                      WHERE f.queue = v_task.queue AND f.key = v_task.key);
+        v_other := (SELECT t.id FROM gristmill.task t
+                     WHERE t.queue = v_task.queue AND t.key = v_task.key AND NOT t.in_flight);
+        IF v_other IS NOT NULL THEN
+            RETURN v_other;
+        ELSIF v_task.unique_active AND v_flight IS NOT NULL THEN
+            RETURN v_flight;
+        END IF;
+        v_task.blocked := v_flight IS NOT NULL;
+        INSERT INTO gristmill.task VALUES (v_task.*)
+        ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING;
+        CONTINUE WHEN NOT FOUND;
+        IF v_task.key IS NOT NULL AND v_task.unique_active
+           AND gristmill.in_flight(v_task.queue, v_task.key) THEN
+            DELETE FROM gristmill.task t WHERE t.id = v_task.id;
+            CONTINUE;
+        END IF;
+        EXIT;
+    END LOOP;
+    INSERT INTO gristmill.delta (at, queue, ready, blocked)
+    VALUES (p_now, v_task.queue, (NOT v_task.blocked)::integer, v_task.blocked::integer);
+    RETURN NULL;
+END
+$$;
+
+-- Adds appended counts to the kept ones. One at a time; who comes second has
+-- nothing to do.
+CREATE FUNCTION gristmill.fold() RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_folded bigint;
+BEGIN
+    IF NOT pg_try_advisory_xact_lock('gristmill.delta'::regclass::oid::integer, 0) THEN
+        RETURN 0;
+    END IF;
+    WITH gone AS (
+        DELETE FROM gristmill.delta d RETURNING d.*
+    ), summed AS (
+        UPDATE gristmill.total t SET
+            ready = t.ready + s.ready, delayed = t.delayed + s.delayed,
+            blocked = t.blocked + s.blocked, processing = t.processing + s.processing,
+            failed_now = t.failed_now + s.failed_now, done_kept = t.done_kept + s.done_kept,
+            put = t.put + s.put, duplicate = t.duplicate + s.duplicate,
+            replaced = t.replaced + s.replaced, refused = t.refused + s.refused,
+            claimed = t.claimed + s.claimed, done = t.done + s.done,
+            retried = t.retried + s.retried, failed = t.failed + s.failed,
+            released = t.released + s.released, expired = t.expired + s.expired,
+            lease_lost = t.lease_lost + s.lease_lost, cancelled = t.cancelled + s.cancelled,
+            discarded = t.discarded + s.discarded, resolved = t.resolved + s.resolved,
+            operator_retried = t.operator_retried + s.operator_retried,
+            subject_gone = t.subject_gone + s.subject_gone
+          FROM (SELECT g.queue, coalesce(sum(g.ready), 0) AS ready,
+                       coalesce(sum(g.delayed), 0) AS delayed,
+                       coalesce(sum(g.blocked), 0) AS blocked,
+                       coalesce(sum(g.processing), 0) AS processing,
+                       coalesce(sum(g.failed_now), 0) AS failed_now,
+                       coalesce(sum(g.done_kept), 0) AS done_kept,
+                       coalesce(sum(g.put), 0) AS put, coalesce(sum(g.duplicate), 0) AS duplicate,
+                       coalesce(sum(g.replaced), 0) AS replaced,
+                       coalesce(sum(g.refused), 0) AS refused,
+                       coalesce(sum(g.claimed), 0) AS claimed, coalesce(sum(g.done), 0) AS done,
+                       coalesce(sum(g.retried), 0) AS retried,
+                       coalesce(sum(g.failed), 0) AS failed,
+                       coalesce(sum(g.released), 0) AS released,
+                       coalesce(sum(g.expired), 0) AS expired,
+                       coalesce(sum(g.lease_lost), 0) AS lease_lost,
+                       coalesce(sum(g.cancelled), 0) AS cancelled,
+                       coalesce(sum(g.discarded), 0) AS discarded,
+                       coalesce(sum(g.resolved), 0) AS resolved,
+                       coalesce(sum(g.operator_retried), 0) AS operator_retried,
+                       coalesce(sum(g.subject_gone), 0) AS subject_gone
+                  FROM gone g GROUP BY g.queue) s
+         WHERE t.queue = s.queue
+    ), minutes AS (
+        INSERT INTO gristmill.minute AS m (queue, at, put, done, failed)
+        SELECT g.queue, date_trunc('minute', g.at), coalesce(sum(g.put), 0),
+               coalesce(sum(g.done), 0), coalesce(sum(g.failed), 0)
+          FROM gone g
+         WHERE g.put > 0 OR g.done > 0 OR g.failed > 0
+         GROUP BY g.queue, date_trunc('minute', g.at)
+        ON CONFLICT (queue, at) DO UPDATE
+           SET put = m.put + excluded.put, done = m.done + excluded.done,
+               failed = m.failed + excluded.failed
+    )
+    SELECT count(*) INTO v_folded FROM gone;
+    RETURN v_folded;
+END
+$$;
+
+-- Counts tasks that fell due as ready.
+CREATE FUNCTION gristmill.promote(p_limit integer, p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_promoted bigint;
+BEGIN
+    WITH due AS (
+        DELETE FROM gristmill.delayed d
+         WHERE (d.run_at, d.id) IN (
+                   SELECT x.run_at, x.id FROM gristmill.delayed x WHERE x.run_at <= p_now
+                    ORDER BY x.run_at, x.id LIMIT p_limit FOR UPDATE SKIP LOCKED)
+        RETURNING d.queue
+    ), counted AS (
+        INSERT INTO gristmill.delta (at, queue, ready, delayed)
+        SELECT p_now, d.queue, count(*), -count(*) FROM due d GROUP BY d.queue
+    )
+    SELECT count(*) INTO v_promoted FROM due;
+    RETURN v_promoted;
+END
+$$;
+
+-- Everything that is due with time, a bounded part of it a call.
+CREATE FUNCTION gristmill.sweep(
+    p_limit integer DEFAULT 1000, p_leases integer DEFAULT 64, p_held bigint DEFAULT NULL,
+    p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL,
+    OUT reclaimed bigint, OUT promoted bigint, OUT unblocked bigint, OUT forgotten_ids bigint,
+    OUT pruned_done bigint, OUT pruned_failed bigint, OUT forgotten_workers bigint
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_now  timestamptz := coalesce(p_now, clock_timestamp());
+    v_some record;
+    v_step bigint;
+BEGIN
+    reclaimed := gristmill.expire(NULL, p_leases, p_held, p_kept, v_now);
+    promoted := 0;
+    LOOP
+        v_step := gristmill.promote(10000, v_now);
+        promoted := promoted + v_step;
+        EXIT WHEN v_step < 10000;
+    END LOOP;
+    unblocked := 0;
+    FOR v_some IN
+        SELECT t.queue, array_agg(t.key) AS keys FROM gristmill.task t
+         WHERE t.blocked AND NOT EXISTS (SELECT 1 FROM gristmill.flight f
+                                          WHERE f.queue = t.queue AND f.key = t.key)
+         GROUP BY t.queue
+    LOOP
+        unblocked := unblocked + gristmill.unblock(v_some.queue, v_some.keys, v_now);
+    END LOOP;
+    DELETE FROM gristmill.put_id i
+     WHERE (i.queue, i.id) IN (SELECT x.queue, x.id FROM gristmill.put_id x
+                                WHERE x.until <= v_now
+                                ORDER BY x.until LIMIT 10000 FOR UPDATE SKIP LOCKED);
+    GET DIAGNOSTICS forgotten_ids = ROW_COUNT;
+    WITH gone AS (
+        DELETE FROM gristmill.done d
+         WHERE d.id IN (SELECT x.id FROM gristmill.done x
+                          JOIN gristmill.queue q ON q.number = x.queue
+                         WHERE q.keep_done IS NULL
+                            OR gristmill.later(x.resolved_at, q.keep_done) <= v_now
+                         ORDER BY x.id LIMIT p_limit FOR UPDATE OF x SKIP LOCKED)
+        RETURNING d.queue
+    ), counted AS (
+        INSERT INTO gristmill.delta (at, queue, done_kept)
+        SELECT v_now, g.queue, -count(*) FROM gone g GROUP BY g.queue
+    )
+    SELECT count(*) INTO pruned_done FROM gone;
+    WITH gone AS (
+        DELETE FROM gristmill.failed d
+         WHERE d.id IN (SELECT x.id FROM gristmill.queue q
+                          JOIN gristmill.failed x ON x.queue = q.number
+                         WHERE q.keep_failed IS NOT NULL
+                           AND gristmill.later(x.failed_at, q.keep_failed) <= v_now
+                         ORDER BY x.id LIMIT p_limit FOR UPDATE OF x SKIP LOCKED)
+        RETURNING d.queue
+    ), counted AS (
+        INSERT INTO gristmill.delta (at, queue, failed_now, discarded)
+        SELECT v_now, g.queue, -count(*), count(*) FROM gone g GROUP BY g.queue
+    )
+    SELECT count(*) INTO pruned_failed FROM gone;
+    DELETE FROM gristmill.worker w WHERE w.seen < v_now - interval '3600 seconds';
+    GET DIAGNOSTICS forgotten_workers = ROW_COUNT;
+    PERFORM gristmill.fold();
+    DELETE FROM gristmill.minute m
+     WHERE m.at < date_trunc('minute', v_now - interval '86400 seconds');
+END
+$$;
+
+-- All queues' numbers, from kept counts.
+CREATE FUNCTION gristmill.queue_stats(p_now timestamptz DEFAULT NULL)
+RETURNS TABLE (
+    queue text, number integer, paused boolean, capacity bigint, oldest_ready timestamptz,
+    now timestamptz,
+    ready bigint, delayed bigint, blocked bigint, processing bigint, failed_now bigint,
+    done_kept bigint, put bigint, duplicate bigint, replaced bigint, refused bigint,
+    claimed bigint, done bigint, retried bigint, failed bigint, released bigint, expired bigint,
+    lease_lost bigint, cancelled bigint, discarded bigint, resolved bigint,
+    operator_retried bigint, subject_gone bigint
+)
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+BEGIN
+    RETURN QUERY
+    SELECT q.name::text, q.number, q.paused, q.capacity, o.at, v_now,
+           (t.ready + coalesce(d.ready, 0))::bigint,
+           (t.delayed + coalesce(d.delayed, 0))::bigint,
+           (t.blocked + coalesce(d.blocked, 0))::bigint,
+           (t.processing + coalesce(d.processing, 0))::bigint,
+           (t.failed_now + coalesce(d.failed_now, 0))::bigint,
+           (t.done_kept + coalesce(d.done_kept, 0))::bigint,
+           (t.put + coalesce(d.put, 0))::bigint, (t.duplicate + coalesce(d.duplicate, 0))::bigint,
+           (t.replaced + coalesce(d.replaced, 0))::bigint,
+           (t.refused + coalesce(d.refused, 0))::bigint,
+           (t.claimed + coalesce(d.claimed, 0))::bigint, (t.done + coalesce(d.done, 0))::bigint,
+           (t.retried + coalesce(d.retried, 0))::bigint,
+           (t.failed + coalesce(d.failed, 0))::bigint,
+           (t.released + coalesce(d.released, 0))::bigint,
+           (t.expired + coalesce(d.expired, 0))::bigint,
+           (t.lease_lost + coalesce(d.lease_lost, 0))::bigint,
+           (t.cancelled + coalesce(d.cancelled, 0))::bigint,
+           (t.discarded + coalesce(d.discarded, 0))::bigint,
+           (t.resolved + coalesce(d.resolved, 0))::bigint,
+           (t.operator_retried + coalesce(d.operator_retried, 0))::bigint,
+           (t.subject_gone + coalesce(d.subject_gone, 0))::bigint
+      FROM gristmill.queue q
+      JOIN gristmill.total t ON t.queue = q.number
+      LEFT JOIN (
+          SELECT x.queue, sum(x.ready) AS ready, sum(x.delayed) AS delayed,
+                 sum(x.blocked) AS blocked, sum(x.processing) AS processing,
+                 sum(x.failed_now) AS failed_now, sum(x.done_kept) AS done_kept,
+                 sum(x.put) AS put, sum(x.duplicate) AS duplicate, sum(x.replaced) AS replaced,
+                 sum(x.refused) AS refused, sum(x.claimed) AS claimed, sum(x.done) AS done,
+                 sum(x.retried) AS retried, sum(x.failed) AS failed, sum(x.released) AS released,
+                 sum(x.expired) AS expired, sum(x.lease_lost) AS lease_lost,
+                 sum(x.cancelled) AS cancelled, sum(x.discarded) AS discarded,
+                 sum(x.resolved) AS resolved, sum(x.operator_retried) AS operator_retried,
+                 sum(x.subject_gone) AS subject_gone
+            FROM gristmill.delta x GROUP BY x.queue) d ON d.queue = q.number
+      LEFT JOIN LATERAL (SELECT gristmill.oldest_due(q.number, v_now) AS at) o ON true
+     ORDER BY q.number;
+END
+$$;
+
+-- When the oldest task that is due fell due: the first of each level.
+CREATE FUNCTION gristmill.oldest_due(p_queue integer, p_now timestamptz) RETURNS timestamptz
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_level  smallint;
+    v_oldest timestamptz;
+BEGIN
+    LOOP
+        v_level := gristmill.next_level(p_queue, NULL, v_level);
+        EXIT WHEN v_level IS NULL;
+        v_oldest := least(v_oldest, (
+            SELECT t.run_at FROM gristmill.task t
+             WHERE t.queue = p_queue AND NOT t.blocked AND t.priority = v_level
+               AND t.run_at <= p_now
+             ORDER BY t.run_at, t.id LIMIT 1));
+    END LOOP;
+    RETURN v_oldest;
+END
+$$;

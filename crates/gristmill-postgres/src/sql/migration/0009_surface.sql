@@ -1,0 +1,410 @@
+-- The surface for any client of the database: producers, workers and operators
+-- that speak nothing but SQL. Thin wrappers of the functions the Rust store
+-- uses; each call is atomic and joins the caller's transaction.
+
+-- Puts a queue's settings in force: JSON with the settings' names, spans in
+-- microseconds, null for none. What is not named gets its default.
+CREATE FUNCTION gristmill.put_in_force(p_number integer, p_settings jsonb) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_backoff jsonb := coalesce(p_settings -> 'backoff', '{}');
+BEGIN
+    UPDATE gristmill.queue q SET
+        lease = gristmill.span(coalesce((p_settings ->> 'lease')::bigint, 60000000)),
+        max_attempts = CASE WHEN p_settings ? 'max_attempts'
+                            THEN (p_settings ->> 'max_attempts')::integer ELSE 5 END,
+        backoff_base = gristmill.span(coalesce((v_backoff ->> 'base')::bigint, 2000000)),
+        backoff_cap = gristmill.span(coalesce((v_backoff ->> 'cap')::bigint, 3600000000)),
+        backoff_jitter = coalesce((v_backoff ->> 'jitter')::boolean, true),
+        id_window = gristmill.span(coalesce((p_settings ->> 'id_window')::bigint, 86400000000)),
+        keep_done = gristmill.span((p_settings ->> 'keep_done')::bigint),
+        keep_failed = gristmill.span((p_settings ->> 'keep_failed')::bigint),
+        relaxed = coalesce(p_settings ->> 'durability', 'full') = 'relaxed',
+        unique_active = coalesce(p_settings ->> 'unique', 'pending') = 'active',
+        on_duplicate = coalesce(p_settings ->> 'on_duplicate', 'skip'),
+        postpone_max = gristmill.span((p_settings ->> 'postpone_max')::bigint),
+        capacity = (p_settings ->> 'capacity')::bigint,
+        count = coalesce((p_settings ->> 'count')::boolean, false),
+        slots = (p_settings ->> 'slots')::integer,
+        bind_table = p_settings -> 'bind' ->> 'table',
+        bind_column = p_settings -> 'bind' ->> 'column'
+     WHERE q.number = p_number;
+    -- The group index holds the tasks of queues with slots.
+    UPDATE gristmill.task t SET slotted = true
+      FROM gristmill.queue q
+     WHERE q.number = p_number AND q.slots IS NOT NULL AND t.queue = p_number AND NOT t.slotted;
+END
+$$;
+
+-- Declares a queue, if there is none of the name; returns its number.
+CREATE FUNCTION gristmill.add_queue(name text, settings jsonb DEFAULT '{}') RETURNS integer
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_number integer;
+BEGIN
+    IF $1 !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' THEN
+        RAISE EXCEPTION '''%'' is not a queue name: letters, digits, ''_'', ''.'' and ''-''', $1
+            USING ERRCODE = 'GM400';
+    END IF;
+    -- One declaration at a time: numbers are given without gaps or clashes.
+    PERFORM 1 FROM gristmill.meta m FOR UPDATE;
+    SELECT q.number INTO v_number FROM gristmill.queue q WHERE q.name = $1;
+    IF NOT FOUND THEN
+        SELECT greatest(coalesce(max(q.number), 0) + 1, 10000) INTO v_number
+          FROM gristmill.queue q;
+        INSERT INTO gristmill.queue (number, name, declared, created_at)
+        VALUES (v_number, $1, jsonb_build_array(jsonb_build_object(
+            'origin', 'code', 'settings', $2))::text, clock_timestamp());
+        INSERT INTO gristmill.total (queue) VALUES (v_number);
+        PERFORM gristmill.put_in_force(v_number, $2);
+        IF $2 ? 'bind' THEN
+            PERFORM gristmill.bind_subject(v_number, $2 -> 'bind' ->> 'table',
+                                           $2 -> 'bind' ->> 'column');
+        END IF;
+    END IF;
+    RETURN v_number;
+END
+$$;
+
+-- Says that the caller may go on with nothing else: an unknown queue.
+CREATE FUNCTION gristmill.no_queue(p_name text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'there is no queue ''%''', p_name
+        USING ERRCODE = 'GM404', HINT = 'declare it: SELECT gristmill.add_queue(''name'')';
+END
+$$;
+
+-- Puts one task with a JSON payload. outcome: enqueued, duplicate, replaced or
+-- refused (reason: queue_full, no_such_subject, subject_table_gone, id_reused,
+-- or a sentence).
+CREATE FUNCTION gristmill.enqueue(
+    queue text, payload jsonb, key text DEFAULT NULL, delay interval DEFAULT NULL,
+    run_at timestamptz DEFAULT NULL, priority integer DEFAULT 0, "group" text DEFAULT NULL,
+    source text DEFAULT NULL, caller_id text DEFAULT NULL, headers jsonb DEFAULT NULL,
+    now timestamptz DEFAULT NULL
+) RETURNS TABLE (outcome text, id bigint, reason text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    IF $4 IS NOT NULL AND $5 IS NOT NULL THEN
+        RAISE EXCEPTION 'say delay or run_at, not both' USING ERRCODE = 'GM400';
+    END IF;
+    RETURN QUERY SELECT e.outcome, e.id, e.reason FROM gristmill.enqueue_many(
+        $1, ARRAY[$2], ARRAY[$3], coalesce($5, coalesce($11, clock_timestamp()) + $4), $6, $7, $8,
+        ARRAY[$9], $10, $11) e;
+END
+$$;
+
+-- Puts many tasks with JSON payloads in one step; keys and caller_ids, when
+-- given, have one entry a task. One row a task, in order.
+CREATE FUNCTION gristmill.enqueue_many(
+    queue text, payloads jsonb[], keys text[] DEFAULT NULL, run_at timestamptz DEFAULT NULL,
+    priority integer DEFAULT 0, "group" text DEFAULT NULL, source text DEFAULT NULL,
+    caller_ids text[] DEFAULT NULL, headers jsonb DEFAULT NULL, now timestamptz DEFAULT NULL
+) RETURNS TABLE (nth integer, outcome text, id bigint, reason text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_bytes bytea[];
+    v_put   record;
+    v_count integer := cardinality($2);
+    v_fault text;
+BEGIN
+    v_bytes := ARRAY(SELECT convert_to(p.payload::text, 'UTF8')
+                       FROM unnest($2) WITH ORDINALITY AS p (payload, nth) ORDER BY p.nth);
+    IF v_count > 10000 THEN
+        v_fault := 'more than 10000 tasks in one call';
+    ELSIF EXISTS (SELECT 1 FROM unnest(v_bytes) b WHERE octet_length(b) > 1048576) THEN
+        v_fault := 'a payload is over 1 MiB';
+    ELSIF EXISTS (SELECT 1 FROM unnest($3 || $8 || ARRAY[$6, $7]) t
+                   WHERE t = '' OR octet_length(t) > 512) THEN
+        v_fault := 'a key, group, source or id is empty or over 512 bytes';
+    ELSIF octet_length($9::text) > 8192 THEN
+        v_fault := 'the headers are over 8 KiB';
+    END IF;
+    IF v_fault IS NOT NULL THEN
+        RAISE EXCEPTION '%', v_fault USING ERRCODE = 'GM400';
+    END IF;
+    SELECT * INTO v_put FROM gristmill.put_many($1, v_bytes,
+        p_keys => CASE WHEN EXISTS (SELECT 1 FROM unnest($3) k WHERE k IS NOT NULL) THEN $3 END,
+        p_groups => CASE WHEN $6 IS NOT NULL THEN array_fill($6, ARRAY[v_count]) END,
+        p_sources => CASE WHEN $7 IS NOT NULL THEN array_fill($7, ARRAY[v_count]) END,
+        p_priorities => array_fill($5::smallint, ARRAY[v_count]),
+        p_run_ats => CASE WHEN $4 IS NOT NULL THEN array_fill($4, ARRAY[v_count]) END,
+        p_caller_ids => CASE WHEN EXISTS (SELECT 1 FROM unnest($8) i WHERE i IS NOT NULL)
+                             THEN $8 END,
+        p_headers => CASE WHEN $9 IS NOT NULL THEN array_fill($9::text, ARRAY[v_count]) END,
+        p_now => $10);
+    IF NOT v_put.is_known THEN
+        PERFORM gristmill.no_queue($1);
+    END IF;
+    RETURN QUERY
+    SELECT i, (ARRAY['enqueued', 'duplicate', 'replaced', 'refused'])
+                  [coalesce(v_put.outcomes[i], 0) + 1], v_put.ids[i], v_put.details[i]
+      FROM generate_series(1, v_count) i;
+END
+$$;
+
+-- JSON where the payload is, else null: a claim must not fail for one task.
+CREATE FUNCTION gristmill.as_json(p_payload bytea, p_encoding smallint) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF p_encoding <> 0 THEN
+        RETURN NULL;
+    END IF;
+    RETURN convert_from(p_payload, 'UTF8')::jsonb;
+EXCEPTION WHEN OTHERS THEN
+    RETURN NULL;
+END
+$$;
+
+-- 128 random bits: never a counter, which a power cut can hand out twice.
+CREATE FUNCTION gristmill.new_token() RETURNS uuid
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN encode(substring(sha256(
+        uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())) FOR 16), 'hex')::uuid;
+END
+$$;
+
+-- Takes due tasks under a new lease. Every row has the same token: it settles
+-- and extends. payload is null where it is not JSON; raw always has the bytes.
+CREATE FUNCTION gristmill.claim(
+    queue text, "limit" integer DEFAULT 1, lease_seconds double precision DEFAULT 180,
+    source text DEFAULT NULL, worker text DEFAULT NULL, now timestamptz DEFAULT NULL
+) RETURNS TABLE (
+    id bigint, token uuid, payload jsonb, raw bytea, key text, "group" text, source_of text,
+    priority smallint, attempt integer, claims integer, created_at timestamptz,
+    run_at timestamptz, lease_until timestamptz, concurrent integer, slot integer
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_token uuid := gristmill.new_token();
+BEGIN
+    IF $2 < 1 OR $3 < 0.1 OR $3 > 366 * 86400 THEN
+        RAISE EXCEPTION 'a claim takes 1 task or more, for 0.1 seconds to a year'
+            USING ERRCODE = 'GM400';
+    END IF;
+    RETURN QUERY
+    SELECT c.id, v_token, gristmill.as_json(c.payload, c.encoding), c.payload, c.key, c.grp,
+           c.source, c.priority, c.attempt, c.claims, c.created_at, c.run_at,
+           c.now + gristmill.span(c.lease), c.concurrent, c.slot
+      FROM gristmill.claim_tasks($1, least($2, 1000), ($3 * 1000000)::bigint,
+               coalesce($5, 'sql-' || pg_backend_pid()), $4, v_token, p_now => $6) c
+     WHERE c.id IS NOT NULL;
+END
+$$;
+
+-- How a settlement was answered, in a word.
+CREATE FUNCTION gristmill.settle(
+    p_id bigint, p_token uuid, p_outcome text, p_error text, p_at timestamptz, p_started boolean,
+    p_now timestamptz
+) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_one record;
+BEGIN
+    SELECT * INTO v_one FROM gristmill.settle_one(p_id, p_token, p_outcome,
+        gristmill.cut(p_error), p_at, p_started, 20, 10, coalesce(p_now, clock_timestamp()));
+    RETURN (ARRAY['recorded', 'already_recorded', 'gone', 'lease_lost'])[v_one.answer + 1];
+END
+$$;
+
+-- Settlements. All answer recorded, already_recorded, gone or lease_lost; none
+-- of these is an error, and all but the first changed nothing.
+CREATE FUNCTION gristmill.complete(id bigint, token uuid, now timestamptz DEFAULT NULL)
+RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN gristmill.settle($1, $2, 'done', NULL, NULL, true, $3);
+END
+$$;
+
+-- Completes many tasks of one claim; returns how many were recorded.
+CREATE FUNCTION gristmill.complete(ids bigint[], token uuid, now timestamptz DEFAULT NULL)
+RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_set record;
+BEGIN
+    SELECT * INTO v_set FROM gristmill.settle_many(
+        array_fill($2, ARRAY[cardinality($1)]), $1, p_now => $3);
+    RETURN cardinality($1) - coalesce((SELECT count(*) FROM unnest(v_set.answers) a WHERE a > 0), 0);
+END
+$$;
+
+-- It went wrong: retried with the queue's backoff, or failed when its attempts
+-- are used up.
+CREATE FUNCTION gristmill.error(
+    id bigint, token uuid, error text, now timestamptz DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN gristmill.settle($1, $2, 'error', coalesce($3, ''), NULL, true, $4);
+END
+$$;
+
+-- Again after a time the worker names; counts as an attempt.
+CREATE FUNCTION gristmill.retry(
+    id bigint, token uuid, after interval, reason text DEFAULT NULL,
+    now timestamptz DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN gristmill.settle($1, $2, 'retry', $4,
+        gristmill.later(coalesce($5, clock_timestamp()), $3), true, $5);
+END
+$$;
+
+-- It can never succeed: failed now.
+CREATE FUNCTION gristmill.fail(
+    id bigint, token uuid, error text, now timestamptz DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN gristmill.settle($1, $2, 'fail', coalesce($3, ''), NULL, true, $4);
+END
+$$;
+
+-- Gives it back; the attempt does not count (after a start, twenty times).
+CREATE FUNCTION gristmill.release(
+    id bigint, token uuid, after interval DEFAULT NULL, started boolean DEFAULT true,
+    now timestamptz DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN gristmill.settle($1, $2, 'release', NULL,
+        gristmill.later(coalesce($5, clock_timestamp()), $3), $4, $5);
+END
+$$;
+
+-- Prolongs a lease. extended is false when it is lost: stop working.
+-- cancelled: stop these and settle nothing but cancel; lost: their subject is
+-- gone, there is nothing to settle.
+CREATE FUNCTION gristmill.extend(
+    token uuid, lease_seconds double precision DEFAULT 180, now timestamptz DEFAULT NULL
+) RETURNS TABLE (extended boolean, cancelled bigint[], lost bigint[])
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    IF $2 < 0.1 OR $2 > 366 * 86400 THEN
+        RAISE EXCEPTION 'a lease is from 0.1 seconds to a year' USING ERRCODE = 'GM400';
+    END IF;
+    RETURN QUERY SELECT * FROM gristmill.extend_many(ARRAY[$1], ARRAY[($2 * 1000000)::bigint], $3);
+END
+$$;
+
+-- Takes back what crashed workers held; returns how many tasks.
+CREATE FUNCTION gristmill.requeue_expired(
+    queue text DEFAULT NULL, now timestamptz DEFAULT NULL
+) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_number integer;
+BEGIN
+    IF $1 IS NOT NULL THEN
+        SELECT q.number INTO v_number FROM gristmill.queue q WHERE q.name = $1;
+        IF NOT FOUND THEN
+            PERFORM gristmill.no_queue($1);
+        END IF;
+    END IF;
+    RETURN gristmill.expire(v_number, 10000, NULL, 10, coalesce($2, clock_timestamp()));
+END
+$$;
+
+-- What operators do to one task: moved, cancel_requested, duplicate,
+-- wrong_state or gone.
+CREATE FUNCTION gristmill.cancel(
+    id bigint, note text DEFAULT NULL, by text DEFAULT NULL, now timestamptz DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT o.answer FROM gristmill.operate_one('cancel', $1,
+        coalesce($3, session_user::text), gristmill.cut($2), coalesce($4, clock_timestamp())) o);
+END
+$$;
+
+CREATE FUNCTION gristmill.resolve(
+    id bigint, note text DEFAULT NULL, by text DEFAULT NULL, now timestamptz DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT o.answer FROM gristmill.operate_one('resolve', $1,
+        coalesce($3, session_user::text), gristmill.cut($2), coalesce($4, clock_timestamp())) o);
+END
+$$;
+
+CREATE FUNCTION gristmill.discard(
+    id bigint, note text DEFAULT NULL, by text DEFAULT NULL, now timestamptz DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT o.answer FROM gristmill.operate_one('discard', $1,
+        coalesce($3, session_user::text), gristmill.cut($2), coalesce($4, clock_timestamp())) o);
+END
+$$;
+
+CREATE FUNCTION gristmill.retry_failed(
+    id bigint, note text DEFAULT NULL, by text DEFAULT NULL, now timestamptz DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT o.answer FROM gristmill.operate_one('retry', $1,
+        coalesce($3, session_user::text), gristmill.cut($2), coalesce($4, clock_timestamp())) o);
+END
+$$;
+
+-- Sends every failed task of a queue back, with the note; its resolver is
+-- cleared. Returns how many; those whose key waits again stay failed.
+CREATE FUNCTION gristmill.retry_failed(
+    queue text, note text DEFAULT NULL, by text DEFAULT NULL, now timestamptz DEFAULT NULL
+) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_id    bigint;
+    v_moved bigint := 0;
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM gristmill.queue q WHERE q.name = $1) THEN
+        PERFORM gristmill.no_queue($1);
+    END IF;
+    FOR v_id IN
+        SELECT f.id FROM gristmill.failed f JOIN gristmill.queue q ON q.number = f.queue
+         WHERE q.name = $1 ORDER BY f.id
+    LOOP
+        IF gristmill.retry_failed(v_id, $2, $3, $4) = 'moved' THEN
+            v_moved := v_moved + 1;
+        END IF;
+    END LOOP;
+    RETURN v_moved;
+END
+$$;
+
+-- A queue at a glance.
+CREATE FUNCTION gristmill.stats(now timestamptz DEFAULT NULL)
+RETURNS TABLE (
+    queue text, ready bigint, delayed bigint, blocked bigint, processing bigint, failed bigint,
+    total bigint, "wait" interval, paused boolean
+)
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT s.queue, s.ready, s.delayed, s.blocked, s.processing, s.failed_now,
+           s.ready + s.delayed + s.blocked + s.processing + s.failed_now,
+           s.now - s.oldest_ready, s.paused
+      FROM gristmill.queue_stats($1) s;
+END
+$$;
+
+-- Tells workers elsewhere that a queue has work. A hint: they also look by
+-- themselves. Call it after the commit of the put, not in its transaction:
+-- a NOTIFY makes commits wait for each other.
+CREATE FUNCTION gristmill.wake(queue text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('gristmill.wake', $1);
+END
+$$;

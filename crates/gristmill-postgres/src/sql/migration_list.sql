@@ -1,0 +1,1 @@
+SELECT version, checksum FROM gristmill.migration ORDER BY version

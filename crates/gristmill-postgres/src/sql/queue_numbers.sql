@@ -1,0 +1,1 @@
+SELECT number, name FROM gristmill.queue ORDER BY number

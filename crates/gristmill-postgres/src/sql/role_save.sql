@@ -1,0 +1,1 @@
+UPDATE gristmill.role SET leader = $2, term = $3, until = $4 WHERE role = $1

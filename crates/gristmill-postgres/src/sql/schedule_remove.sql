@@ -1,0 +1,1 @@
+DELETE FROM gristmill.schedule WHERE name = $1 RETURNING 1

@@ -1,0 +1,1 @@
+SELECT gristmill.bind_subject($1, $2, $3)

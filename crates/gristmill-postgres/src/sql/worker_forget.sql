@@ -1,0 +1,1 @@
+DELETE FROM gristmill.worker WHERE id = $1 RETURNING 1

@@ -1,0 +1,279 @@
+//! The store: what it is made of, and how it is opened and closed.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gristmill_core::name::did_you_mean;
+use gristmill_core::policy::reclaim_guard::ReclaimGuard;
+use gristmill_core::{
+    Clock, Limits, PutAnswer, PutReport, PutRequest, Queue, QueueName, Result, Start, StoreError,
+    SystemClock, Timestamp, Token,
+};
+use tokio_postgres::types::ToSql;
+
+use crate::codec::QueueRow;
+use crate::connection::Texts;
+use crate::errors::{column, corrupt};
+use crate::group::Group;
+use crate::hint::Hints;
+use crate::listener::{self, Ear};
+use crate::migration;
+use crate::notifier::Notifier;
+use crate::pool::{Pool, Taken};
+use crate::put::{self, Columns, Sifted};
+use crate::sql::Sql;
+use crate::wire::At;
+use crate::{Options, StatementMode, url};
+
+/// Changes after which appended counts are folded by this process.
+const FOLD_AFTER: u32 = 2_000;
+
+/// Tasks in a schema of a PostgreSQL database.
+#[derive(Debug)]
+pub struct PostgresStore {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What the store's own tasks share with it.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) limits: Limits,
+    /// In tests; else the server's clock is the only one.
+    clock: Option<Arc<dyn Clock>>,
+    /// Our own pace, also in tests: what claims cost is measured in real time.
+    pub(crate) steady: SystemClock,
+    guard: Mutex<ReclaimGuard>,
+    pub(crate) hints: Hints,
+    pub(crate) group: Group,
+    pub(crate) ear: Arc<Ear>,
+    notifier: Notifier,
+    unfolded: Mutex<u32>,
+    /// The store's own id, so that a transaction can be told from another's.
+    pub(crate) id: String,
+}
+
+impl PostgresStore {
+    /// Opens the store that the URL names, and makes its schema or brings it
+    /// up to date. To be called within a tokio runtime, whose tasks it uses.
+    ///
+    /// # Errors
+    /// When the URL cannot be read, the server cannot be reached, or the
+    /// schema is another program's.
+    pub async fn open(url: &str, options: Options) -> Result<Self> {
+        let (config, options) = url::read(url, options)?;
+        let texts = Arc::new(Texts::new(&options.schema));
+        let mode = options.statement_mode;
+        let pool = Arc::new(Pool::new(config.clone(), mode, texts, options.connections));
+        let id = migration::migrate(&pool, options.migrate).await?;
+        let listen = match (&options.listen_url, mode) {
+            (Some(url), _) => Some(url::read(url, Options::default())?.0),
+            (None, StatementMode::Prepared) => Some(config),
+            (None, StatementMode::Unnamed) => None,
+        };
+        let ear = Arc::new(Ear {
+            wake: Arc::default(),
+            hears: false.into(),
+            id: Token::random()?.to_string(),
+        });
+        listener::start(&ear, &pool, listen);
+        let notifier = Notifier::start(pool.clone(), ear.id.clone());
+        let inner = Inner {
+            pool,
+            limits: options.limits,
+            clock: options.clock,
+            steady: SystemClock::default(),
+            guard: Mutex::default(),
+            hints: Hints::default(),
+            group: Group::default(),
+            ear,
+            notifier,
+            unfolded: Mutex::new(0),
+            id,
+        };
+        Ok(PostgresStore { inner: Arc::new(inner) })
+    }
+
+    /// Whether wake-ups of other processes are heard at once. While they are
+    /// not, workers find work by polling, some ten times a second.
+    #[must_use]
+    pub fn hears_wake_ups(&self) -> bool {
+        self.inner.ear.hears.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.inner.pool.close();
+    }
+}
+
+/// The parameters of a put around its columns.
+#[derive(Debug)]
+pub(crate) struct PutValues<'a> {
+    queue: &'a str,
+    atomic: bool,
+    own: bool,
+    refused: i32,
+    now: Option<At>,
+}
+
+impl PutValues<'_> {
+    pub(crate) fn as_refs<'v>(&'v self, columns: &'v Columns<'_>) -> Vec<&'v (dyn ToSql + Sync)> {
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.queue];
+        values.extend(columns.values());
+        let rest: [&(dyn ToSql + Sync); 4] = [&self.atomic, &self.own, &self.refused, &self.now];
+        values.extend(rest);
+        values
+    }
+}
+
+impl Inner {
+    /// Now by the tests' clock; the server's own when there is none.
+    pub(crate) fn now(&self) -> Option<At> {
+        self.clock.as_ref().map(|clock| At(clock.now()))
+    }
+
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.clock.as_ref().map_or_else(|| self.steady.monotonic(), |clock| clock.monotonic())
+    }
+
+    /// Now within a transaction.
+    pub(crate) async fn time(&self, connection: &mut Taken<'_>) -> Result<Timestamp> {
+        if let Some(now) = self.now() {
+            return Ok(now.0);
+        }
+        let rows = connection.run(Sql::Now, &[&None::<At>]).await?;
+        let row = rows.first().ok_or_else(|| corrupt("the time", "it has no answer"))?;
+        Ok(column::<At>(row, 0)?.0)
+    }
+
+    /// Takes note of the time, and says how long ago it was last distrusted.
+    pub(crate) fn held(&self) -> Option<i64> {
+        let mut guard = self.guard();
+        let monotonic = self.monotonic();
+        if let Some(now) = self.now() {
+            guard.observe(now.0, monotonic, Duration::ZERO);
+        }
+        guard.held_for(monotonic).map(crate::codec::span)
+    }
+
+    /// Compares the server's clock with our own pace: a jump, or an answer
+    /// that took long, means that heartbeats may be late.
+    pub(crate) fn observe(&self, now: Timestamp, begun: Duration) {
+        if self.clock.is_none() {
+            let ended = self.steady.monotonic();
+            self.guard().observe(now, ended, ended.saturating_sub(begun));
+        }
+    }
+
+    fn guard(&self) -> MutexGuard<'_, ReclaimGuard> {
+        // Plain numbers are valid whatever a panicking holder did.
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Work may have become claimable in these queues, also behind a hint.
+    pub(crate) fn woken(&self, queues: &[QueueName]) {
+        for queue in queues {
+            self.hints.forget(queue);
+            self.notifier.tell(queue);
+        }
+        self.ear.wake.wake(queues);
+    }
+
+    /// Work may have become claimable anywhere.
+    pub(crate) fn everything_woken(&self) {
+        self.hints.forget_all();
+        self.ear.wake.wake_all();
+    }
+
+    pub(crate) async fn queue_names(&self) -> Result<Vec<String>> {
+        let rows = self.pool.read(Sql::QueueNumbers, &[]).await?;
+        rows.iter().map(|row| column(row, 1)).collect()
+    }
+
+    pub(crate) async fn find_queue(&self, name: &QueueName) -> Result<Option<Queue>> {
+        let rows = self.pool.read(Sql::QueueByName, &[&name.as_str()]).await?;
+        rows.first().map(|row| QueueRow::read(row)?.into_queue()).transpose()
+    }
+
+    /// The queue's number, or the error that names a similar one.
+    pub(crate) async fn number(&self, name: &QueueName) -> Result<i32> {
+        match self.find_queue(name).await? {
+            Some(queue) => Ok(i32::try_from(queue.number).unwrap_or(i32::MAX)),
+            None => Err(self.unknown_queue(name).await),
+        }
+    }
+
+    /// The error of a queue that nobody declared.
+    pub(crate) async fn unknown_queue(&self, name: &QueueName) -> StoreError {
+        let names = self.queue_names().await.unwrap_or_default();
+        let suggestion = did_you_mean(name.as_str(), names.iter().map(String::as_str));
+        StoreError::UnknownQueue {
+            name: name.to_string(),
+            suggestion: suggestion.map(str::to_owned),
+        }
+    }
+
+    /// An error of the database with what only we can say.
+    pub(crate) async fn named(&self, error: StoreError, queue: &QueueName) -> StoreError {
+        match error {
+            StoreError::UnknownQueue { .. } => self.unknown_queue(queue).await,
+            other => other,
+        }
+    }
+
+    pub(crate) fn put_values<'a>(
+        &self,
+        queue: &'a QueueName,
+        _: &Columns<'_>,
+        atomic: bool,
+        own: bool,
+        refused: i32,
+    ) -> PutValues<'a> {
+        PutValues { queue: queue.as_str(), atomic, own, refused, now: self.now() }
+    }
+
+    /// Puts in a statement of its own.
+    pub(crate) async fn put_now(self: &Arc<Self>, request: &PutRequest) -> Result<PutReport> {
+        let PutRequest { queue, tasks, atomic } = request;
+        let sifted = Sifted::new(tasks, &self.limits);
+        let columns = Columns::of(&sifted.fit)?;
+        let values = self.put_values(queue, &columns, *atomic, true, sifted.refused());
+        let rows = self.pool.write(Sql::Put, &values.as_refs(&columns)).await?;
+        let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;
+        let Some(answers) = put::answers(row, &sifted.fit)? else {
+            let refusal = put::unknown(queue, &self.queue_names().await?);
+            let answers = vec![PutAnswer::Refused(refusal); tasks.len()];
+            return Ok(PutReport { answers });
+        };
+        let replaced = answers.iter().any(|answer| matches!(answer, PutAnswer::Replaced { .. }));
+        let report = sifted.whole(answers)?;
+        let back = tasks.iter().any(|task| matches!(task.start, Start::At(_)));
+        if replaced || back {
+            self.hints.forget(queue);
+        }
+        if report.enqueued() > 0 || replaced {
+            self.ear.wake.wake(std::slice::from_ref(queue));
+            self.notifier.tell(queue);
+        }
+        self.count_change();
+        Ok(report)
+    }
+
+    /// Now and then folds what was appended, for a program that only puts.
+    fn count_change(self: &Arc<Self>) {
+        let mut unfolded = self.unfolded.lock().unwrap_or_else(PoisonError::into_inner);
+        *unfolded += 1;
+        if *unfolded >= FOLD_AFTER {
+            *unfolded = 0;
+            let inner = self.clone();
+            tokio::spawn(async move {
+                if let Err(error) = inner.fold().await {
+                    tracing::debug!(%error, "counts were not folded");
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The store's URL: the driver's own, with a few words of ours among its
+//! parameters.
+
+use std::str::FromStr;
+
+use gristmill_core::{Result, StoreError};
+use tokio_postgres::Config;
+
+use crate::{Options, StatementMode};
+
+/// Reads a URL: what the driver connects with, and the options it says.
+pub(crate) fn read(url: &str, mut options: Options) -> Result<(Config, Options)> {
+    let (place, query) = url.split_once('?').unwrap_or((url, ""));
+    let mut theirs = Vec::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match name {
+            "schema" => options.schema = decoded(value)?,
+            "listen_url" => options.listen_url = Some(decoded(value)?),
+            "statement_mode" => {
+                options.statement_mode = match value {
+                    "prepared" => StatementMode::Prepared,
+                    "unnamed" => StatementMode::Unnamed,
+                    _ => {
+                        return Err(StoreError::Invalid(format!(
+                            "statement_mode is '{value}': it is prepared or unnamed"
+                        )));
+                    }
+                };
+            }
+            "connections" => {
+                options.connections = value
+                    .parse()
+                    .ok()
+                    .filter(|n| (1..=1_000).contains(n))
+                    .ok_or_else(|| fault("connections is a number from 1 to 1000"))?;
+            }
+            _ => theirs.push(pair),
+        }
+    }
+    check_schema(&options.schema)?;
+    let rest =
+        if theirs.is_empty() { place.to_owned() } else { format!("{place}?{}", theirs.join("&")) };
+    let mut config =
+        Config::from_str(&rest).map_err(|e| fault(&format!("the store's URL: {e}")))?;
+    config.connect_timeout(options.connect_timeout);
+    if config.get_application_name().is_none() {
+        config.application_name("gristmill");
+    }
+    Ok((config, options))
+}
+
+/// The name stands unquoted in every statement: it must need no quotes.
+fn check_schema(name: &str) -> Result<()> {
+    let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    let first = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    if plain && first && name.len() <= 50 && !name.starts_with("pg_") {
+        return Ok(());
+    }
+    Err(fault(&format!(
+        "'{name}' cannot be the schema: use small letters, digits and '_', at most 50"
+    )))
+}
+
+fn decoded(value: &str) -> Result<String> {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| byte.and_then(|b| char::from(b).to_digit(16));
+        let (Some(high), Some(low)) = (digit(rest.next()), digit(rest.next())) else {
+            return Err(fault("the store's URL: a % is not followed by two digits"));
+        };
+        bytes.push(u8::try_from(high * 16 + low).unwrap_or(b'?'));
+    }
+    String::from_utf8(bytes).map_err(|_| fault("the store's URL is not UTF-8"))
+}
+
+fn fault(words: &str) -> StoreError {
+    StoreError::Invalid(words.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_words_are_taken_out_and_the_drivers_stay() {
+        let url = "postgres://me@host/db?schema=mill&statement_mode=unnamed&sslmode=disable\
+                   &listen_url=postgres%3A%2F%2Fother%2Fdb&connections=3";
+        let (config, options) = read(url, Options::default()).expect("a URL");
+        assert_eq!(config.get_dbname(), Some("db"));
+        assert_eq!(options.schema, "mill");
+        assert_eq!(options.statement_mode, StatementMode::Unnamed);
+        assert_eq!(options.listen_url.as_deref(), Some("postgres://other/db"));
+        assert_eq!(options.connections, 3);
+    }
+
+    #[test]
+    fn what_cannot_be_is_told() {
+        for url in [
+            "postgres://h/d?schema=Mill",
+            "postgres://h/d?schema=a.b",
+            "postgres://h/d?statement_mode=fast",
+            "postgres://h/d?connections=0",
+            "postgres://h/d?unheard=1",
+        ] {
+            assert!(read(url, Options::default()).is_err(), "{url}");
+        }
+    }
+}

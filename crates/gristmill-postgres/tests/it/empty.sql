@@ -1,0 +1,16 @@
+DELETE FROM gristmill.task;
+DELETE FROM gristmill.lease;
+DELETE FROM gristmill.flight;
+DELETE FROM gristmill.delayed;
+DELETE FROM gristmill.failed;
+DELETE FROM gristmill.done;
+DELETE FROM gristmill.put_id;
+DELETE FROM gristmill.delta;
+DELETE FROM gristmill.total;
+DELETE FROM gristmill.minute;
+DELETE FROM gristmill.queue;
+DELETE FROM gristmill.schedule;
+DELETE FROM gristmill.role;
+DELETE FROM gristmill.worker;
+DELETE FROM gristmill.assignment;
+ALTER SEQUENCE gristmill.task_id RESTART;

@@ -1,0 +1,13 @@
+//! The PostgreSQL store's tests: the common behaviours, and what only it has.
+//! They run on a throw-away server of the system's own packages.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken expectation ends the test at its line"
+)]
+
+mod conformance;
+mod support;

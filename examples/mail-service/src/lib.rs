@@ -1,0 +1,15 @@
+//! Mail service: mails, newsletters and what could not be delivered, on queues
+//! that a contract describes. See README.md.
+//!
+//! The queue part is `handlers.rs` and `service.rs`; `outbox.rs` is where mails
+//! go.
+
+pub mod handlers;
+pub mod outbox;
+pub mod service;
+
+gristmill::include_contract!(
+    /// What `queues.yaml` says, in Rust.
+    #[warn(clippy::pedantic)]
+    pub mod queues
+);

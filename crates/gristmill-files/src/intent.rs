@@ -14,7 +14,7 @@ use gristmill_core::{Result, StoreError};
 
 use crate::errors::{At, corrupt, fault};
 use crate::frame::{self, Entry};
-use crate::spool::{CORRUPT, INTENT, Spool, create, open_own, sync_folder};
+use crate::spool::{CORRUPT, INTENT, Spool, create, open_known, open_own, sync_folder};
 
 /// Segments kept behind the checkpoint, for processes that are behind.
 const KEPT: u64 = 4;
@@ -56,7 +56,7 @@ impl Intent {
     /// Opens the intent at the beginning of a segment.
     pub(crate) fn open(spool: &Spool, segment: u64) -> Result<Self> {
         let path = segment_path(spool, segment);
-        let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).at(&path)?;
+        let file = open_known(&path).at(&path)?;
         let applied = open_own(&applied_path(spool)).at(&applied_path(spool))?;
         let at = Position { segment, offset: 0 };
         Ok(Intent { spool: spool.clone(), path, file, applied, at })

@@ -16,7 +16,8 @@ use crate::spool::sync_folder;
 use crate::{snapshot, spool, task_file};
 
 /// Up to this many tasks are synced one by one at a checkpoint; more go with
-/// the whole file system.
+/// the whole file system, where the system can do that.
+#[cfg(target_os = "linux")]
 const ONE_BY_ONE: usize = 64;
 
 /// How a frame is written, lightest first.
@@ -158,10 +159,10 @@ impl Held {
 
     /// How durable a change of this queue's tasks is.
     fn weight(&self, queue: &str) -> Sync {
-        let relaxed = self.ledger.all_queues().any(|known| {
-            known.name.as_str() == queue && known.settings.durability == Durability::Relaxed
-        });
-        if relaxed { Sync::Relaxed } else { Sync::Full }
+        match self.ledger.queue_named(queue).map(|queue| queue.settings.durability) {
+            Some(Durability::Relaxed) => Sync::Relaxed,
+            Some(Durability::Full) | None => Sync::Full,
+        }
     }
 
     /// Writes a frame down and does it. What it says is true, as durably as it
@@ -214,6 +215,7 @@ impl Held {
     }
 
     fn sync_files(&self) -> Result<()> {
+        #[cfg(target_os = "linux")]
         if self.touched.len() > ONE_BY_ONE {
             return self.spool.sync_everything();
         }

@@ -163,6 +163,7 @@ impl Spool {
     }
 
     /// Makes everything in the folder's file system durable in one step.
+    #[cfg(target_os = "linux")]
     pub(crate) fn sync_everything(&self) -> Result<()> {
         let folder = File::open(&self.root).at(&self.root)?;
         rustix::fs::syncfs(folder).map_err(|error| fault(&self.root, &error.into()))
@@ -221,6 +222,11 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
 /// Opens a file for reading; not through a link.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     options().read(true).open(path)
+}
+
+/// Opens a file that is there for reading and writing; not through a link.
+pub(crate) fn open_known(path: &Path) -> io::Result<File> {
+    options().read(true).write(true).open(path)
 }
 
 /// Opens or makes a file for reading and writing; not through a link.

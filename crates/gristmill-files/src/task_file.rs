@@ -337,3 +337,83 @@ fn attempt(value: &str) -> Option<Attempt> {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(texts: [Option<String>; 4], name: String, payload_len: usize) -> TaskRecord {
+        let at = Timestamp::from_micros(1_767_225_600_000_001);
+        let [key, group, error, note] = texts;
+        let attempt = Attempt {
+            worker: WorkerId::new("w").unwrap_or_else(|_| unreachable!()),
+            claimed_at: at,
+            ended_at: at,
+            end: gristmill_core::AttemptEnd::TimedOut,
+            error: error.clone(),
+        };
+        let task = Task {
+            id: TaskId(7),
+            queue: QueueName::new("a.b-c_d").unwrap_or_else(|_| unreachable!()),
+            payload: Payload::raw(""),
+            key,
+            group,
+            source: None,
+            priority: -3,
+            state: State::Pending,
+            blocked: false,
+            unique: Unique::Active,
+            attempts: 2,
+            claims: 9,
+            expiries: 1,
+            created_at: at,
+            run_at: Timestamp::MAX,
+            prev_run_at: Some(at),
+            claimed_at: Some(at),
+            lease: None,
+            cancel_requested: true,
+            failed_at: None,
+            error,
+            history: vec![attempt.clone(), Attempt { error: None, ..attempt }],
+            note: note.map(|text| Note { text, by: "ada".to_owned() }),
+            resolved_by: None,
+            resolved_at: Some(at),
+            headers: [(name, "v\n=".to_owned())].into(),
+        };
+        let settled = Some(Token::from_bytes([7; 16]));
+        TaskRecord { task, payload_len, in_flight: true, started_releases: 4, settled }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_written_is_read_back(
+            texts in proptest::array::uniform4(proptest::option::of(".{0,20}|[\\\\\n\r\0u{}=: ]{0,9}")),
+            name in "[=:\\\\\n a]{1,5}",
+            payload in proptest::collection::vec(any::<u8>(), 0..50),
+        ) {
+            let record = record(texts, name, payload.len());
+            let mut bytes = header(&record, &payload).into_bytes();
+            bytes.extend_from_slice(&payload);
+            let bytes = bytes::Bytes::from(bytes);
+            let parsed = parse(&bytes, State::Pending).map_err(TestCaseError::fail)?;
+            prop_assert_eq!(super::payload(&bytes, &parsed), Ok(payload.into()));
+            prop_assert_eq!(digest(&parsed.record), digest(&record));
+            prop_assert_eq!(parsed.record, record);
+        }
+
+        #[test]
+        fn a_changed_byte_is_noticed(at in any::<prop::sample::Index>(), to in any::<u8>()) {
+            let record = record([None, None, None, None], "n".to_owned(), 5);
+            let mut bytes = header(&record, b"hello").into_bytes();
+            bytes.extend_from_slice(b"hello");
+            let at = at.index(bytes.len());
+            let before = std::mem::replace(bytes.get_mut(at).ok_or(TestCaseError::reject("at"))?, to);
+            let bytes = bytes::Bytes::from(bytes);
+            let read = parse(&bytes, State::Pending).and_then(|parsed| {
+                super::payload(&bytes, &parsed)
+            });
+            prop_assert_eq!(read.is_ok(), before == to, "byte {}", at);
+        }
+    }
+}

@@ -35,6 +35,12 @@ impl State {
         self.queues.get(&number).map(|queue| &queue.queue)
     }
 
+    /// A queue by its name.
+    #[must_use]
+    pub fn queue_named(&self, name: &str) -> Option<&Queue> {
+        self.queue(*self.numbers.get(name)?)
+    }
+
     /// All queues, by number.
     pub fn all_queues(&self) -> impl Iterator<Item = &Queue> {
         self.queues.values().map(|queue| &queue.queue)

@@ -1,0 +1,1 @@
+SELECT ean FROM offer ORDER BY ean LIMIT ?1 OFFSET ?2

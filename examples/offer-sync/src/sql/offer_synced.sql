@@ -1,0 +1,1 @@
+UPDATE offer SET synced = synced + 1 WHERE ean = ?1

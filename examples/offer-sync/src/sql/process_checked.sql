@@ -1,0 +1,1 @@
+UPDATE process SET checks = checks + 1 WHERE id = ?1

@@ -1,0 +1,1 @@
+SELECT id FROM process ORDER BY id LIMIT ?1 OFFSET ?2

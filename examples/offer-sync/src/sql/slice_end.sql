@@ -1,0 +1,1 @@
+UPDATE slice SET ended = ?2 WHERE rowid = ?1

@@ -1,0 +1,1 @@
+SELECT kind, number, first, last, rows FROM slice ORDER BY rowid

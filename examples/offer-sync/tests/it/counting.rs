@@ -1,0 +1,55 @@
+//! The script: the table of the text, the trap of the bare count, and what
+//! prevents it.
+
+use crate::shop::{STORES, Shop};
+
+/// The table, as it stands in the text.
+const TABLE: &str = "\
+| Worker 1 | 0 | 0 | EANs 1-100 |
+| Worker 2 | 1 | 100 | EANs 101-200 |
+| Worker 3 | 2 | 200 | EANs 201-300 |
+";
+
+#[test]
+fn the_script_shows_the_table_on_both_stores() {
+    for store in STORES {
+        let said = Shop::new(store).run(&["counting"]);
+        assert_eq!(said.matches(TABLE).count(), 2, "by count and by slot, {store}: {said}");
+    }
+}
+
+#[test]
+fn the_bare_count_overlaps_and_a_slot_does_not() {
+    for store in STORES {
+        let said = Shop::new(store).run(&["counting"]);
+        let (by_count, by_slot) = said.split_once("The same with slots").unwrap();
+        assert!(by_count.contains("| Worker 4 | 2 | 200 | EANs 201-300 |"), "{said}");
+        assert!(by_count.contains("the same rows twice"), "{said}");
+        assert!(by_slot.contains("A fourth while three run: 0 tasks"), "{said}");
+        assert!(by_slot.contains("| Worker 4 | 0 | 0 | EANs 1-100 |"), "{said}");
+    }
+}
+
+#[test]
+fn listed_offers_are_told_neither_and_processes_are_sliced() {
+    for store in STORES {
+        let said = Shop::new(store).run(&["counting"]);
+        assert!(said.contains("worker 3: count None, slot None, EAN 3"), "{said}");
+        assert!(said.contains("worker 3: offset 100, processes 101-150"), "{said}");
+    }
+}
+
+#[test]
+fn the_script_cleans_up_and_leaves_others_alone() {
+    for store in STORES {
+        let shop = Shop::new(store);
+        shop.run(&["put", "--by", "count", "--sync", "2", "--upsert", "7=100"]);
+        let before = shop.run(&["show"]);
+        assert!(before.contains("offer.sync.batch       2 ready, 0 running"), "{before}");
+        assert!(shop.run(&["counting"]).contains("cleaned up"));
+        assert_eq!(shop.run(&["show"]), before);
+        // The queue counts as it did before.
+        shop.run(&["work", "--by", "count", "--drain"]);
+        assert_eq!(shop.taken("sync").len(), 2);
+    }
+}

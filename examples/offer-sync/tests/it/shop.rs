@@ -1,0 +1,84 @@
+//! A folder with offers and tasks, the program that works on them, and eyes on
+//! both.
+
+use std::process::{Command, Stdio};
+
+use gristmill::sqlite::rusqlite::Connection;
+use tempfile::TempDir;
+
+/// The stores every promise is kept on.
+pub(crate) const STORES: [&str; 2] = ["sqlite://tasks.db", "files://spool"];
+
+pub(crate) struct Shop {
+    folder: TempDir,
+    store: &'static str,
+}
+
+/// A slice that a batch took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) number: Option<u32>,
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+    pub(crate) began: i64,
+    pub(crate) ended: i64,
+}
+
+impl Shop {
+    pub(crate) fn new(store: &'static str) -> Self {
+        let shop = Shop { folder: tempfile::tempdir().unwrap(), store };
+        shop.run(&["seed", "--offers", "1000", "--processes", "300"]);
+        shop
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_offer-sync"));
+        command.args(args).args(["--store", self.store]).current_dir(self.folder.path());
+        command.env_remove("OFFER_SYNC_STORE").stdin(Stdio::null());
+        command
+    }
+
+    /// Runs what must succeed; returns what it said.
+    pub(crate) fn run(&self, args: &[&str]) -> String {
+        let out = self.command(args).output().unwrap();
+        let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.success(), "{args:?}: {stderr}");
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// Starts several at once and waits for all.
+    pub(crate) fn together(&self, count: usize, args: &[&str]) {
+        let children: Vec<_> =
+            (0..count).map(|_| self.command(args).stdout(Stdio::null()).spawn().unwrap()).collect();
+        for mut child in children {
+            assert!(child.wait().unwrap().success());
+        }
+    }
+
+    /// One number from the shop's tables.
+    pub(crate) fn number(&self, sql: &str) -> i64 {
+        self.tables().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    fn tables(&self) -> Connection {
+        Connection::open(self.folder.path().join("offers.db")).unwrap()
+    }
+
+    /// What the batches of a kind took, in the order in which they began.
+    pub(crate) fn taken(&self, kind: &str) -> Vec<Taken> {
+        let tables = self.tables();
+        let sql = "SELECT number, first, last, began, ended FROM slice WHERE kind = ?1 \
+                   ORDER BY began, rowid";
+        let mut statement = tables.prepare(sql).unwrap();
+        let rows = statement.query_map([kind], |row| {
+            Ok(Taken {
+                number: row.get(0)?,
+                first: row.get::<_, Option<i64>>(1)?.unwrap_or(0),
+                last: row.get::<_, Option<i64>>(2)?.unwrap_or(-1),
+                began: row.get(3)?,
+                ended: row.get(4)?,
+            })
+        });
+        rows.unwrap().map(Result::unwrap).collect()
+    }
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gristmill::TaskType;
 use gristmill::worker::WorkReport;
+use morning_deck::config::QueuePlace;
 use morning_deck::item::EnrichItem;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -46,10 +47,7 @@ impl Running {
 
 /// A desk where items are in the service's hands, as many as there are workers,
 /// and more wait.
-async fn in_the_middle(
-    place: morning_deck::config::QueuePlace,
-    properties: &str,
-) -> (Desk, Running) {
+async fn in_the_middle(place: QueuePlace, properties: &str) -> (Desk, Running) {
     let properties = format!("application.jobs.processing.worker-count=2\n{properties}");
     let mut desk = Desk::with(place, &properties).await;
     desk.imported(50).await;
@@ -61,23 +59,29 @@ async fn in_the_middle(
     (desk, running)
 }
 
+/// Longer than a handler that was cancelled is waited for.
+const AFTER_A_CANCEL: Duration = Duration::from_secs(4);
+
 #[tokio::test]
 async fn what_runs_may_finish_and_nothing_more_is_begun() {
-    for place in BOTH {
-        let (desk, mut running) = in_the_middle(place, "").await;
-        running.stop();
-        // No signal can say that nothing happens; give it the time.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert!(!running.ended.is_finished(), "it waits for what runs");
-        desk.ai.set_open(true);
-        let report = running.end().await;
-        assert_eq!((report.done, report.not_done), (2, 0));
-        assert_eq!(desk.ai.articles().len(), 2, "the others were not begun");
-        assert!(!desk.ai.was_dropped());
-        let done = desk.statuses("news_item").iter().filter(|s| *s == "DONE").count();
-        assert_eq!((done, desk.credits()), (2, 48));
-        assert_eq!(desk.size(EnrichItem::QUEUE).await, 3);
-    }
+    let [file, memory] = BOTH.map(finishes);
+    tokio::join!(file, memory);
+}
+
+async fn finishes(place: QueuePlace) {
+    let (desk, mut running) = in_the_middle(place, "").await;
+    running.stop();
+    // No signal can say that nothing happens; give it the time.
+    tokio::time::sleep(AFTER_A_CANCEL).await;
+    assert!(!running.ended.is_finished(), "it waits for what runs");
+    assert!(!desk.ai.was_dropped());
+    desk.ai.set_open(true);
+    let report = running.end().await;
+    assert_eq!((report.done, report.not_done), (2, 0));
+    assert_eq!(desk.ai.articles().len(), 2, "the others were not begun");
+    let done = desk.statuses("news_item").iter().filter(|s| *s == "DONE").count();
+    assert_eq!((done, desk.credits()), (2, 48));
+    assert_eq!(desk.size(EnrichItem::QUEUE).await, 3);
 }
 
 #[tokio::test]

@@ -13,9 +13,11 @@ mod claim;
 mod codec;
 mod connection;
 mod declare;
+mod diagnose;
 mod errors;
 mod group;
 mod hint;
+mod import;
 mod inside;
 mod listener;
 mod migration;
@@ -39,7 +41,7 @@ mod verbs;
 mod wire;
 
 pub use inside::WakeGuard;
-pub use migration::print as migrations;
+pub use migration::{print as migrations, print_for as migrations_for, versions};
 pub use options::{Options, StatementMode};
 pub use store::PostgresStore;
 /// The driver, so that the caller's transaction is of the same version.

@@ -2,10 +2,13 @@
 //! however many processes start at once, and is remembered with a checksum of
 //! its text.
 
+use std::sync::Arc;
+
 use gristmill_core::{Result, StoreError, Token};
 use sha2::{Digest, Sha256};
 
-use crate::connection::in_schema;
+use crate::Options;
+use crate::connection::{Texts, in_schema};
 use crate::errors::{Intent, column, fault};
 use crate::pool::{Pool, Taken};
 use crate::sql::Sql;
@@ -21,19 +24,54 @@ const STEPS: &[&str] = &[
     include_str!("sql/migration/0007_watch.sql"),
     include_str!("sql/migration/0008_subject.sql"),
     include_str!("sql/migration/0009_surface.sql"),
+    include_str!("sql/migration/0010_import.sql"),
 ];
 
 /// The newest schema this program knows.
 const KNOWN: i32 = STEPS.len() as i32;
 
 const META: &str = include_str!("sql/meta_make.sql");
+const RECORD: &str = include_str!("sql/print_record.sql");
 
-/// The statements that make the newest schema out of nothing, for reading.
+/// The statements that make the newest schema out of nothing, as one script
+/// to be run in one transaction. It says of itself which steps it took, so that
+/// a program that opens the store finds nothing left to do.
 #[must_use]
 pub fn print(schema: &str) -> String {
-    let steps = STEPS.iter().map(|text| in_schema(text, schema));
-    let table = in_schema(Sql::MigrationTable.text(), schema);
-    std::iter::once(format!("{};\n", table.trim_end())).chain(steps).collect::<Vec<_>>().join("\n")
+    let mut script = format!("{};\n\n", in_schema(Sql::MigrationTable.text(), schema).trim_end());
+    for (version, text) in (1..).zip(STEPS) {
+        let version: i32 = version;
+        script += &in_schema(text, schema);
+        script += &in_schema(RECORD, schema)
+            .replace("{version}", &version.to_string())
+            .replace("{checksum}", &checksum(text));
+        script.push('\n');
+    }
+    let meta = in_schema(META, schema).replace("'{id}'", "gen_random_uuid()");
+    script + meta.trim_end() + ";\n"
+}
+
+/// As [`print()`], for the schema that a store's URL names.
+///
+/// # Errors
+/// When the URL cannot be read.
+pub fn print_for(url: &str) -> Result<String> {
+    Ok(print(&crate::url::read(url, Options::default())?.1.schema))
+}
+
+/// The schema's version, 0 when there is none, and the newest this program
+/// knows.
+///
+/// # Errors
+/// When the URL cannot be read, the server cannot be reached, or the schema is
+/// not one this program knows.
+pub async fn versions(url: &str) -> Result<(u32, u32)> {
+    let (config, options) = crate::url::read(url, Options::default())?;
+    let texts = Arc::new(Texts::new(&options.schema));
+    let pool = Pool::new(config, options.statement_mode, texts, 1);
+    let found = recorded(&pool).await?;
+    pool.close();
+    Ok((found.unsigned_abs(), KNOWN.unsigned_abs()))
 }
 
 /// Brings the schema to the newest version, or with `migrate` off says what is

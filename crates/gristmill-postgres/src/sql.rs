@@ -41,6 +41,13 @@ statements! {
     Reclaim = include_str!("sql/reclaim.sql"), (INT4, INT8, INT4, TIMESTAMPTZ);
     Sweep = include_str!("sql/sweep.sql"), (INT4, INT4, INT8, INT4, TIMESTAMPTZ);
     Fold = include_str!("sql/fold.sql"), ();
+    DiagnoseLoad = include_str!("sql/diagnose_load.sql"), ();
+    DiagnoseObjects = include_str!("sql/diagnose_objects.sql"), (TEXT);
+    DiagnoseSettings = include_str!("sql/diagnose_settings.sql"), ();
+    DiagnoseSubjects = include_str!("sql/diagnose_subjects.sql"), ();
+    DiagnoseTables = include_str!("sql/diagnose_tables.sql"), (TEXT);
+    DiagnoseTransactions = include_str!("sql/diagnose_transactions.sql"), ();
+    Import = include_str!("sql/import.sql"), (TEXT, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8, TIMESTAMPTZ);
     Find = include_str!("sql/find.sql"), (INT4, TEXT_ARRAY);
     Get = include_str!("sql/get.sql"), (INT8);
     ListOldest = include_str!("sql/list_oldest.sql"), (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4, TEXT_ARRAY);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, ExtendAnswer, Extension, Fire, FireAnswer, KeyStanding, Leadership, Limits,
-    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
-    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
-    SettleAnswer, Settlement, Store, StoreError, SweepReport, Task, TaskId, WakeMark, WorkerId,
-    WorkerReport, WorkerView,
+    Declared, Diagnosis, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
+    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
+    SweepReport, Task, TaskId, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::{PostgresStore, group, put};
@@ -76,6 +76,10 @@ impl Store for PostgresStore {
 
     async fn operate(&self, operation: Operation) -> Result<OperationReport> {
         self.inner.operate(&operation).await
+    }
+
+    async fn import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
+        self.inner.import(&import).await
     }
 
     async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {
@@ -161,6 +165,10 @@ impl Store for PostgresStore {
 
     async fn assignment(&self) -> Result<Option<Assignment>> {
         self.inner.assignment().await
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Diagnosis>> {
+        self.inner.diagnose().await
     }
 
     fn capabilities(&self) -> Capabilities {

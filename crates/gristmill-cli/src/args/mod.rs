@@ -114,6 +114,9 @@ pub(crate) enum Command {
     /// Copy what stands in one store to another: queues, tasks, schedules
     #[command(after_help = copy::EXAMPLES)]
     Copy(CopyArgs),
+    /// Bring the store's schema to the newest version
+    #[command(after_help = MIGRATE)]
+    Migrate(MigrateArgs),
     /// Say what is not as it should be, and what to do about it
     #[command(after_help = DOCTOR)]
     Doctor,
@@ -144,6 +147,14 @@ Examples:
 
 The copy is a store like any other: open it with --store.";
 
+const MIGRATE: &str = "\
+Examples:
+  gristmill --store postgres://localhost/shop migrate
+  gristmill --store postgres://localhost/shop migrate --print > schema.sql
+
+The script that --print shows is run in one transaction; no server is asked for
+it. Other stores than PostgreSQL are brought up to date when they are opened.";
+
 const DOCTOR: &str = "\
 Examples:
   gristmill doctor
@@ -168,6 +179,14 @@ const COMPLETIONS: &str = "\
 Examples:
   gristmill completions bash > ~/.local/share/bash-completion/completions/gristmill
   gristmill completions fish > ~/.config/fish/completions/gristmill.fish";
+
+/// `migrate`.
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// Show the statements that make the schema, and change nothing
+    #[arg(long)]
+    pub(crate) print: bool,
+}
 
 /// `backup`.
 #[derive(Debug, Args)]

@@ -13,6 +13,7 @@ mod failed;
 mod generate;
 mod init;
 mod list;
+mod migrate;
 mod ndjson;
 mod operate;
 mod pause;
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Generate(generate::Generate),
     Init(init::Init),
     List(list::List),
+    Migrate(migrate::Migrate),
     Operate(operate::Operate),
     Pause(pause::Pause),
     Put(put::Put),
@@ -129,6 +131,7 @@ impl Command {
             Typed::Backup(args) => Command::Backup(backup::Backup { file: args.file }),
             Typed::Bench(args) => Command::Bench(bench::Bench::meant(args)),
             Typed::Check => Command::Check(check::Check),
+            Typed::Migrate(args) => Command::Migrate(migrate::Migrate { print: args.print }),
             Typed::Doctor => Command::Doctor(doctor::Doctor),
             Typed::Copy(args) => Command::Copy(copy::Copy::meant(args)?),
             Typed::Config(args::ConfigCommand::Check(args)) => {
@@ -168,6 +171,7 @@ impl Command {
             Command::Completions(completions) => completions.run(session),
             Command::Copy(copy) => copy.run(session).await,
             Command::Doctor(doctor) => doctor.run(session).await,
+            Command::Migrate(migrate) => migrate.run(session).await,
             Command::ConfigCheck(check) => check.run(session),
             Command::ContractCheck(check) => check.run(session),
             Command::ContractRegister(register) => register.run(session).await,

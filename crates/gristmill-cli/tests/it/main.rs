@@ -16,6 +16,7 @@ mod exec;
 mod files;
 mod init;
 mod place;
+mod postgres;
 mod readme;
 mod round_trip;
 mod schedules;

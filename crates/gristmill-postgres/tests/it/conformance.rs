@@ -26,6 +26,10 @@ const EMPTY: &str = include_str!("empty.sql");
 
 #[async_trait]
 impl Harness for Databases {
+    fn imports(&self) -> bool {
+        true
+    }
+
     async fn open(&self, clock: Arc<ManualClock>, limits: Limits) -> Arc<dyn Store> {
         let known = self.last.lock().unwrap().clone();
         match known {

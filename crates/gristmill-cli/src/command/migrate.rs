@@ -1,0 +1,51 @@
+//! `migrate`: brings the store's schema to the newest version.
+
+use gristmill::StoreUrl;
+use serde_json::json;
+
+use super::Session;
+use crate::failure::{Exit, Failure};
+use crate::store::{Missing, without_password};
+
+/// Make the schema or bring it up to date, or only show how it is made.
+#[derive(Debug)]
+pub(crate) struct Migrate {
+    pub(crate) print: bool,
+}
+
+impl Migrate {
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let url: StoreUrl =
+            session.url().parse().map_err(|error| Failure::usage(format!("{error}")))?;
+        let StoreUrl::Postgres(postgres) = url else {
+            return self.by_opening(session).await;
+        };
+        let url = postgres.reveal();
+        if self.print {
+            let script = gristmill::postgres::migrations_for(url)?;
+            return session.output.line(script.trim_end());
+        }
+        let (from, to) = gristmill::postgres::versions(url).await?;
+        // Also when there is nothing to do: whoever asks wants to know that the
+        // store opens.
+        session.open(Missing::Create).await?.close().await?;
+        let shown = without_password(session.url());
+        let words = match from {
+            0 => format!("made the schema of {shown}, version {to}"),
+            _ if from == to => format!("the schema of {shown} is up to date, version {to}"),
+            _ => format!("brought the schema of {shown} from version {from} to {to}"),
+        };
+        session.output.either(&json!({ "from": from, "to": to }), words)
+    }
+
+    /// Other stores bring themselves up to date whenever they are opened.
+    async fn by_opening(self, session: &Session) -> Result<(), Failure> {
+        if self.print {
+            let message = "only the schema of a PostgreSQL store can be printed";
+            return Err(Failure::new(Exit::Wrong, "not_supported", message));
+        }
+        session.open(Missing::Fail).await?.close().await?;
+        let words = format!("{} is up to date: it is whenever it is opened", session.url());
+        session.output.either(&json!({ "from": null, "to": null }), words)
+    }
+}

@@ -1,0 +1,97 @@
+//! The store's own part of `doctor`: is the schema as the steps made it, does
+//! the server keep what it promises, and what holds vacuum up?
+
+mod drift;
+mod server;
+
+use gristmill_core::{Diagnosis, Result, StoreError, Token};
+
+use crate::errors::{Intent, column, fault};
+use crate::migration;
+use crate::sql::Sql;
+use crate::store::Inner;
+use drift::Object;
+
+impl Inner {
+    /// What is not as it should be.
+    pub(crate) async fn diagnose(&self) -> Result<Vec<Diagnosis>> {
+        let mut found = match self.drift().await {
+            Ok(found) => found,
+            // Only who may make schemas can make one to compare with.
+            Err(StoreError::Permission(why)) => vec![Diagnosis::note(
+                "drift_unknown",
+                format!("the schema was not compared with the one it should be: {why}"),
+                "run doctor as a role that may create schemas in this database",
+            )],
+            Err(error) => return Err(error),
+        };
+        let settings = self.pool.read(Sql::DiagnoseSettings, &[]).await?;
+        for row in &settings {
+            let (name, value): (String, String) = (column(row, 0)?, column(row, 1)?);
+            found.extend(server::setting(&name, &value));
+        }
+        for row in self.pool.read(Sql::DiagnoseTransactions, &[]).await? {
+            found.extend(server::holder(&server::Holder {
+                kind: column(&row, 0)?,
+                name: column(&row, 1)?,
+                seconds: column(&row, 2)?,
+                who: column(&row, 3)?,
+                program: column(&row, 4)?,
+                state: column(&row, 5)?,
+                age: column(&row, 6)?,
+            }));
+        }
+        let schema = &self.pool.texts.schema;
+        for row in self.pool.read(Sql::DiagnoseTables, &[schema]).await? {
+            found.extend(server::table(&server::Table {
+                name: column(&row, 0)?,
+                live: column(&row, 1)?,
+                dead: column(&row, 2)?,
+                bytes: column(&row, 3)?,
+                vacuumed: column(&row, 4)?,
+            }));
+        }
+        for row in self.pool.read(Sql::DiagnoseSubjects, &[]).await? {
+            let (queue, table): (String, String) = (column(&row, 0)?, column(&row, 1)?);
+            let (stands, triggers): (bool, i64) = (column(&row, 3)?, column(&row, 4)?);
+            found.extend(server::subject(&queue, &table, stands, triggers));
+        }
+        for row in self.pool.read(Sql::DiagnoseLoad, &[]).await? {
+            let (used, most): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);
+            let (notifications, age): (f64, i64) = (column(&row, 2)?, column(&row, 3)?);
+            found.extend(server::load(used, most, notifications, age));
+        }
+        Ok(found)
+    }
+
+    /// Makes the schema anew beside the real one, compares both, and takes the
+    /// new one back: nobody else ever sees it.
+    async fn drift(&self) -> Result<Vec<Diagnosis>> {
+        let schema = self.pool.texts.schema.clone();
+        let token = Token::random()?.to_string();
+        let beside = format!("gristmill_doctor_{}", token.get(..12).unwrap_or_default());
+        let mut connection = self.pool.take().await?;
+        connection.begin().await?;
+        let script = migration::print(&beside);
+        connection.script(&script).await.map_err(|e| fault(&e, Intent::Read))?;
+        let mut sides = Vec::with_capacity(2);
+        for name in [&beside, &schema] {
+            let rows = connection.run(Sql::DiagnoseObjects, &[name]).await?;
+            let objects: Result<Vec<Object>> = rows
+                .iter()
+                .map(|row| {
+                    let text = |at| -> Result<String> {
+                        Ok(column::<String>(row, at)?.replace(&beside, &schema))
+                    };
+                    let (kind, valid) = (column(row, 0)?, column(row, 3)?);
+                    Ok(Object { kind, name: text(1)?, definition: text(2)?, valid })
+                })
+                .collect();
+            sides.push(objects?);
+        }
+        connection.roll_back().await?;
+        let standing = sides.pop().unwrap_or_default();
+        let wanted = sides.pop().unwrap_or_default();
+        Ok(drift::compare(&schema, &wanted, &standing))
+    }
+}

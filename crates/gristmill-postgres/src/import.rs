@@ -1,0 +1,145 @@
+//! Importing tasks of another store.
+
+use gristmill_core::import::MARK_KEPT;
+use gristmill_core::{
+    Import, ImportAnswer, ImportTask, Refusal, Result, State, StoreError, Task, TaskId, Timestamp,
+    Unique,
+};
+use serde_json::json;
+use tokio_postgres::Row;
+
+use crate::codec::{self, encoding_number, span};
+use crate::errors::{column, corrupt};
+use crate::sql::Sql;
+use crate::store::Inner;
+
+impl Inner {
+    /// Takes in tasks of another store; one answer each.
+    pub(crate) async fn import(&self, import: &Import) -> Result<Vec<ImportAnswer>> {
+        let Import { queue, tasks } = import;
+        if tasks.len() > self.limits.put_tasks {
+            return Err(StoreError::Invalid(format!(
+                "{} tasks in one import and {} are allowed",
+                tasks.len(),
+                self.limits.put_tasks
+            )));
+        }
+        self.number(queue).await?;
+        let admitted: Vec<_> = tasks.iter().map(|task| task.admitted(&self.limits)).collect();
+        let fit: Vec<(&ImportTask, &Task)> = tasks
+            .iter()
+            .zip(&admitted)
+            .filter_map(|(all, task)| Some((all, task.as_ref().ok()?)))
+            .collect();
+        let rows =
+            if fit.is_empty() { Vec::new() } else { self.import_fit(queue.as_str(), &fit).await? };
+        if rows.len() != fit.len() {
+            return Err(corrupt("an import", "an answer is missing"));
+        }
+        let mut answers = rows.iter().zip(&fit).map(|(row, (_, task))| answer(row, task));
+        let whole = admitted.iter().map(|task| match task {
+            Err(why) => Ok(ImportAnswer::Refused(why.clone())),
+            Ok(_) => {
+                answers.next().unwrap_or_else(|| Err(corrupt("an import", "an answer is missing")))
+            }
+        });
+        let whole = whole.collect::<Result<Vec<_>>>()?;
+        self.woken(std::slice::from_ref(queue));
+        Ok(whole)
+    }
+
+    async fn import_fit(&self, queue: &str, fit: &[(&ImportTask, &Task)]) -> Result<Vec<Row>> {
+        let marks: Vec<&str> = fit.iter().map(|(all, _)| all.mark.as_str()).collect();
+        let failed: Vec<bool> = fit.iter().map(|(_, task)| task.state == State::Failed).collect();
+        let facts = fit.iter().map(|(all, task)| facts(task, all.takes_flight()));
+        let facts = facts.collect::<Result<Vec<String>>>()?;
+        let payloads: Vec<&[u8]> =
+            fit.iter().map(|(_, task)| task.payload.bytes.as_ref()).collect();
+        let kept = span(MARK_KEPT);
+        let now = self.now();
+        self.pool
+            .write(Sql::Import, &[&queue, &marks, &failed, &facts, &payloads, &kept, &now])
+            .await
+    }
+}
+
+/// A task as the columns of its row.
+fn facts(task: &Task, in_flight: bool) -> Result<String> {
+    let time = |at: Option<Timestamp>| at.map(|at| at.to_string());
+    let headers = codec::headers_text(&task.headers)?;
+    let headers: Option<serde_json::Value> = headers
+        .map(|text| serde_json::from_str(&text))
+        .transpose()
+        .map_err(|e| corrupt("headers", e))?;
+    let history: Vec<_> = task
+        .history
+        .iter()
+        .map(|attempt| {
+            let mut one = json!({
+                "worker": attempt.worker.as_str(),
+                "claimed_at": attempt.claimed_at.to_string(),
+                "ended_at": attempt.ended_at.to_string(),
+                "end": attempt.end.as_str(),
+            });
+            if let (Some(error), Some(fields)) = (&attempt.error, one.as_object_mut()) {
+                fields.insert("error".to_owned(), json!(error));
+            }
+            one
+        })
+        .collect();
+    let facts = json!({
+        "created_at": task.created_at.to_string(),
+        "run_at": task.run_at.to_string(),
+        "prev_run_at": time(task.prev_run_at),
+        "claimed_at": time(task.claimed_at),
+        "failed_at": time(task.failed_at),
+        "attempts": task.attempts,
+        "claims": task.claims,
+        "expiries": task.expiries,
+        "started_releases": 0,
+        "priority": task.priority,
+        "encoding": encoding_number(task.payload.encoding),
+        "blocked": false,
+        "in_flight": in_flight,
+        "delayed": false,
+        "slotted": false,
+        "unique_active": task.unique == Unique::Active,
+        "key": task.key,
+        "grp": task.group,
+        "source": task.source,
+        "headers": headers,
+        "error": task.error,
+        "history": if history.is_empty() { None } else { Some(history) },
+        "note": task.note.as_ref().map(|note| &note.text),
+        "note_by": task.note.as_ref().map(|note| &note.by),
+    });
+    Ok(facts.to_string())
+}
+
+fn answer(row: &Row, task: &Task) -> Result<ImportAnswer> {
+    let id: Option<i64> = column(row, 1)?;
+    let id = id.map(TaskId);
+    let known = || id.ok_or_else(|| corrupt("an import", "an answer has no id"));
+    Ok(match column::<i16>(row, 0)? {
+        0 => ImportAnswer::Imported { id: known()? },
+        1 => ImportAnswer::Already { id: known()? },
+        2 => ImportAnswer::Duplicate { id: known()? },
+        _ => {
+            let detail: Option<String> = column(row, 2)?;
+            let table: Option<String> = column(row, 3)?;
+            let table = table.unwrap_or_default();
+            ImportAnswer::Refused(match detail.as_deref().unwrap_or_default() {
+                "id_reused" => Refusal::IdReused { first: known()? },
+                "subject_table_gone" => Refusal::SubjectTableGone { table },
+                "no_such_subject" => Refusal::NoSuchSubject {
+                    table,
+                    column: column::<Option<String>>(row, 4)?.unwrap_or_default(),
+                    key: task.key.clone().unwrap_or_default(),
+                },
+                other => {
+                    Refusal::Invalid(other.strip_prefix("invalid:").unwrap_or(other).to_owned())
+                }
+            })
+        }
+    })
+}

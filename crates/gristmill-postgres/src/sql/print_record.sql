@@ -1,0 +1,1 @@
+INSERT INTO gristmill.migration (version, checksum) VALUES ({version}, '{checksum}');

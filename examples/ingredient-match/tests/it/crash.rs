@@ -1,0 +1,66 @@
+//! What a killed worker held comes back when its lease is over, not before,
+//! and its late word counts for nothing.
+
+use crate::kitchen::Kitchen;
+
+#[test]
+fn a_killed_workers_lines_come_back_after_180_seconds() {
+    let kitchen = Kitchen::new();
+    kitchen.put("scraper", &["1 egg", "2 eggs", "3 eggs"]);
+    // It says nothing of a lease: 180 seconds are the claim's own.
+    let mut victim = kitchen.start_and_hold(&["worker.py", "--slow", "600"], 3);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    let back = |seconds: u32| {
+        kitchen.ask(&format!(
+            "SELECT gristmill.requeue_expired('ingredient-match',
+                        now => clock_timestamp() + interval '{seconds} seconds')"
+        ))
+    };
+    assert_eq!(back(100), "0", "the lease is not over");
+    assert_eq!(back(181), "3");
+    let said = kitchen.run(&["worker.sh", "scraper"]);
+    assert_eq!(said.lines().count(), 3, "{said}");
+    assert_eq!(kitchen.ask("SELECT total FROM gristmill.stats()"), "0");
+}
+
+#[test]
+fn a_claim_by_itself_takes_back_what_a_killed_worker_held() {
+    let kitchen = Kitchen::new();
+    kitchen.put("scraper", &["1 egg", "2 eggs"]);
+    let mut victim = kitchen.start_and_hold(&["worker.py", "--slow", "600", "--lease", "1"], 2);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    let mut said = String::new();
+    while said.lines().count() < 2 {
+        said += &kitchen.run(&["worker.py"]);
+        said += "\n";
+        said = said.trim_start().to_owned();
+    }
+    assert_eq!(kitchen.ask("SELECT count(*) FROM recipe_line WHERE ingredient IS NOT NULL"), "2");
+    assert_eq!(kitchen.ask("SELECT total FROM gristmill.stats()"), "0");
+}
+
+#[test]
+fn a_worker_that_lost_its_lease_writes_nothing() {
+    let kitchen = Kitchen::new();
+    kitchen.put("scraper", &["1 egg"]);
+    // Two claims of one task, the second after the first one's lease: what the
+    // first worker then writes must not stand.
+    let first = kitchen.ask("SELECT id, token FROM gristmill.claim('ingredient-match', 1, 180)");
+    let second = kitchen.ask(
+        "SELECT id, token FROM gristmill.claim('ingredient-match', 1, 180,
+                    now => clock_timestamp() + interval '181 seconds')",
+    );
+    let (id, stale) = first.split_once('|').unwrap();
+    assert!(second.starts_with(&format!("{id}|")), "{second}");
+    let said = std::process::Command::new("psql")
+        .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &kitchen.url()])
+        .args(["-v", &format!("id={id}"), "-v", &format!("token={stale}"), "-v", "worker=late"])
+        .args(["-v", "line_id=1", "-v", "ingredient=1", "-f", "sql/matched.sql"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&said.stdout).trim(), "lease_lost");
+    assert_eq!(kitchen.ask("SELECT count(*) FROM recipe_line WHERE ingredient IS NOT NULL"), "0");
+}

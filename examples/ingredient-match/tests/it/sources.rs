@@ -1,0 +1,58 @@
+//! Workers that are not Rust share the work, each of its own source.
+
+use crate::kitchen::Kitchen;
+
+const LINES: [&str; 6] =
+    ["2 eggs", "3 eggs", "1 can chopped tomatoes", "100 g butter", "2 onions", "1 kg flour"];
+
+#[test]
+fn a_worker_takes_only_lines_of_its_source() {
+    let kitchen = Kitchen::new();
+    assert_eq!(kitchen.put("scraper", &LINES), "6 lines put");
+    assert_eq!(kitchen.put("manual", &["3 cloves garlic"]), "1 lines put");
+    let said = kitchen.run(&["worker.sh", "manual"]);
+    assert!(said.contains("(recorded)") && said.lines().count() == 1, "{said}");
+    assert_eq!(kitchen.ask("SELECT ready, processing FROM gristmill.stats()"), "6|0");
+    assert_eq!(
+        kitchen.ask("SELECT i.name FROM recipe_line l JOIN ingredient i ON i.id = l.ingredient"),
+        "garlic"
+    );
+}
+
+#[test]
+fn lines_are_put_once_however_often_they_come() {
+    let kitchen = Kitchen::new();
+    assert_eq!(kitchen.put("scraper", &LINES[..2]), "2 lines put");
+    assert_eq!(kitchen.put("scraper", &LINES[..3]), "1 lines put");
+    assert_eq!(kitchen.ask("SELECT total FROM gristmill.stats()"), "3");
+}
+
+#[test]
+fn workers_side_by_side_match_each_line_once() {
+    let kitchen = Kitchen::new();
+    let lines: Vec<String> = (1..=60).map(|n| format!("{n} eggs")).collect();
+    kitchen.put("scraper", &lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let workers: Vec<_> = [&["worker.py"][..], &["worker.py"], &["worker.sh", "scraper"]]
+        .map(|words| kitchen.program(words).stdout(std::process::Stdio::piped()).spawn().unwrap())
+        .into();
+    let mut recorded = 0;
+    for worker in workers {
+        let output = worker.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said.matches("(recorded)").count(), said.lines().count(), "{said}");
+        recorded += said.lines().count();
+    }
+    assert_eq!(recorded, 60);
+    assert_eq!(kitchen.ask("SELECT count(*) FROM recipe_line WHERE ingredient IS NOT NULL"), "60");
+    assert_eq!(kitchen.ask("SELECT total FROM gristmill.stats()"), "0");
+}
+
+#[test]
+fn a_line_nobody_knows_is_failed_with_its_words() {
+    let kitchen = Kitchen::new();
+    kitchen.put("scraper", &["1 pinch of saffron"]);
+    kitchen.run(&["worker.py"]);
+    let failed = "SELECT state, error, attempts FROM gristmill.tasks";
+    assert_eq!(kitchen.ask(failed), "failed|no ingredient is called 'saffron'|1");
+}

@@ -37,7 +37,7 @@ pub trait Server {
     /// Starts it on the data in this folder, which is empty the first time.
     fn start(&mut self, folder: &Path);
     /// All its processes.
-    fn processes(&self) -> Vec<u32>;
+    fn processes(&mut self) -> Vec<u32>;
     /// Ends it after its disk is gone: it cannot be asked to.
     fn end(&mut self);
 }
@@ -48,7 +48,7 @@ struct NoServer;
 impl Server for NoServer {
     fn start(&mut self, _folder: &Path) {}
 
-    fn processes(&self) -> Vec<u32> {
+    fn processes(&mut self) -> Vec<u32> {
         Vec::new()
     }
 

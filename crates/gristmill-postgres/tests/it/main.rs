@@ -10,4 +10,6 @@
 )]
 
 mod conformance;
+mod crash;
+mod power_cut;
 mod support;

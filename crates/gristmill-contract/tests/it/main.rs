@@ -1,6 +1,18 @@
-//! Contracts as their writers meet them: what is read, what is refused and in
-//! which words, what is generated, and what travels.
+//! Contracts as their writers meet them: what is refused and in which words,
+//! what changes break, and what travels.
 
-#![expect(clippy::expect_used, reason = "tests assert by panicking, in helpers too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests assert by panicking, in helpers too"
+)]
 
 mod broken;
+mod evolution;
+mod fuzz;
+mod languages;
+mod property;
+mod sample;
+mod speed;

@@ -68,12 +68,17 @@ impl crash::Server for OnDisk {
             let path = self.data.join("postgresql.conf");
             let written = std::fs::read_to_string(&path).expect("settings") + &settings;
             std::fs::write(&path, written).expect("settings");
-            let host = socket.replace('/', "%2F");
-            std::fs::write(folder.join(URL), format!("postgres://postgres@{host}/postgres"))
-                .expect("a file");
         }
-        // What the cut left on the file system is not a server's any more.
+        // Written anew each time: the cut may have taken it.
+        let host = self.socket.path().display().to_string().replace('/', "%2F");
+        let url = format!("postgres://postgres@{host}/postgres");
+        std::fs::write(folder.join(URL), url).expect("a file");
+        // What the cut left is not a server's any more, though its number may
+        // still be listed until somebody waits for it.
         let _ = std::fs::remove_file(self.data.join("postmaster.pid"));
+        for file in [".s.PGSQL.5432", ".s.PGSQL.5432.lock"] {
+            let _ = std::fs::remove_file(self.socket.path().join(file));
+        }
         let log = self.data.join("log.txt").display().to_string();
         let started = self.run("pg_ctl", &["start", "-w", "-t", "60", "-D", &data, "-l", &log]);
         let said = std::fs::read_to_string(&log).unwrap_or_default();

@@ -12,7 +12,8 @@ Examples:
 
 Each rate stands beside the bare limit: hand-written statements on the same SQLite build, in
 alternating rounds of the same run, synchronous=FULL on both sides. With --json: [{\"name\",\"rate\",
-\"bare\",\"ratio\",\"durable\"}]. Your store is not touched; files are made in the folder and deleted.";
+\"bare\",\"ratio\",\"durable\"}], and of times, whose rate is how often they fit into a second, also
+\"p50_us\", \"p99_us\" and \"bare_p50_us\". Your store is not touched; files are made in the folder and deleted.";
 
 /// `bench`.
 #[derive(Debug, Args)]

@@ -41,5 +41,6 @@ pub(super) async fn all(plan: Plan) -> Result<Row, BenchError> {
         bare: None,
         ratio: None,
         durable: false,
+        latency: None,
     })
 }

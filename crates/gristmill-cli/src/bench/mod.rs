@@ -7,6 +7,7 @@
 mod load;
 mod memory;
 mod sqlite;
+mod worker;
 
 use std::path::Path;
 use std::time::Duration;
@@ -43,6 +44,34 @@ pub(crate) struct Row {
     pub(crate) ratio: Option<f64>,
     /// Whether an answer survives a power cut.
     pub(crate) durable: bool,
+    /// Of a row that measures a time: its distribution. The rate is then how
+    /// often it fits into a second.
+    pub(crate) latency: Option<Latency>,
+}
+
+/// How long something took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Latency {
+    /// The middle one.
+    pub(crate) p50: Duration,
+    /// One of a hundred took longer.
+    pub(crate) p99: Duration,
+    /// The middle one of the bare limit.
+    pub(crate) bare_p50: Option<Duration>,
+}
+
+impl Latency {
+    fn of(mut waits: Vec<Duration>, bare: Option<Vec<Duration>>) -> Self {
+        waits.sort();
+        let at = |sorted: &[Duration], percent: usize| {
+            sorted.get(sorted.len() * percent / 100).copied().unwrap_or_default()
+        };
+        let bare_p50 = bare.map(|mut bare| {
+            bare.sort();
+            at(&bare, 50)
+        });
+        Latency { p50: at(&waits, 50), p99: at(&waits, 99), bare_p50 }
+    }
 }
 
 impl Row {
@@ -55,7 +84,16 @@ impl Row {
             bare: Some(median(rounds.pairs.iter().map(|(_, bare)| *bare).collect())),
             ratio: Some(median(ratios)),
             durable: true,
+            latency: None,
         }
+    }
+
+    /// A row of a time rather than a rate.
+    fn late(name: &'static str, what: &'static str, latency: Latency, durable: bool) -> Self {
+        let often = rate(1, latency.p50);
+        let bare = latency.bare_p50.map(|bare| rate(1, bare));
+        let ratio = bare.map(|bare| often / bare);
+        Row { name, what, rate: often, bare, ratio, durable, latency: Some(latency) }
     }
 }
 
@@ -87,18 +125,35 @@ pub(crate) async fn run(
     rows.push(sqlite::bulk_put(folder, plan).await?);
     tell("claim and settle");
     rows.push(sqlite::claim_settle(folder, plan).await?);
+    tell("a worker");
+    rows.push(worker::drain_rate(folder, plan).await?);
     tell("64 callers, a task each");
     rows.push(sqlite::callers(folder, plan, 64, "put_64", "64 callers put a task each").await?);
     tell("256 callers, a task each");
     rows.push(sqlite::callers(folder, plan, 256, "put_256", "256 callers put a task each").await?);
     tell("put, claim and done in memory");
     rows.push(memory::all(plan).await?);
+    tell("put to start in memory");
+    rows.push(worker::latency_memory(plan).await?);
+    tell("put to start on SQLite");
+    rows.push(worker::latency_sqlite(folder, plan).await?);
     Ok(rows)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_has_a_middle_and_a_tail() {
+        let waits = (1..=200).rev().map(Duration::from_millis).collect();
+        let bare = Some(vec![Duration::from_millis(50)]);
+        let latency = Latency::of(waits, bare);
+        assert_eq!((latency.p50.as_millis(), latency.p99.as_millis()), (101, 199));
+        let row = Row::late("x", "x", latency, true);
+        assert_eq!(row.bare, Some(20.0));
+        assert!(row.ratio.is_some_and(|ratio| (0.49..0.5).contains(&ratio)));
+    }
 
     #[test]
     fn the_ratio_is_the_median_of_the_rounds() {

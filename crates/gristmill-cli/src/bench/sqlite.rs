@@ -13,17 +13,17 @@ use super::load::{BenchError, Grain, drain};
 use super::{Plan, Rounds, Row, rate};
 
 /// Tasks in one statement's transaction, one claim and one settlement.
-const BATCH: usize = 1_000;
+pub(super) const BATCH: usize = 1_000;
 
 /// A file for one round, away afterwards.
-struct Round(PathBuf);
+pub(super) struct Round(pub(super) PathBuf);
 
 impl Round {
-    fn new(folder: &Path, name: &str, number: usize) -> Self {
+    pub(super) fn new(folder: &Path, name: &str, number: usize) -> Self {
         Round(folder.join(format!("bench-{}-{name}-{number}.db", std::process::id())))
     }
 
-    async fn mill(&self) -> Result<Mill, BenchError> {
+    pub(super) async fn mill(&self) -> Result<Mill, BenchError> {
         let mill = Mill::open(&format!("sqlite://{}", self.0.display())).await?;
         mill.declare::<Grain>().await?;
         Ok(mill)

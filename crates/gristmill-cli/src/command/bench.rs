@@ -1,6 +1,7 @@
 //! `bench`: the rates of the core beside the bare limits.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use comfy_table::Cell;
 use serde::Serialize;
@@ -27,6 +28,12 @@ struct RowJson {
     bare: Option<f64>,
     ratio: Option<f64>,
     durable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bare_p50_us: Option<f64>,
 }
 
 impl Bench {
@@ -64,11 +71,19 @@ fn json(row: &Row) -> RowJson {
         bare: row.bare.map(|bare| rounded(bare, 1.0)),
         ratio: row.ratio.map(|ratio| rounded(ratio, 1000.0)),
         durable: row.durable,
+        p50_us: row.latency.map(|latency| micros(latency.p50)),
+        p99_us: row.latency.map(|latency| micros(latency.p99)),
+        bare_p50_us: row.latency.and_then(|latency| latency.bare_p50).map(micros),
     }
 }
 
+fn micros(span: Duration) -> f64 {
+    (span.as_secs_f64() * 1e7).round() / 10.0
+}
+
 fn text(rows: &[Row]) -> String {
-    let mut table = table::new(&["name", ">tasks/s", ">bare/s", ">ratio", "durable", "what"]);
+    let mut table =
+        table::new(&["name", ">tasks/s", ">bare/s", ">ratio", ">p50", ">p99", "durable", "what"]);
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     for row in rows {
         table.add_row(vec![
@@ -76,6 +91,8 @@ fn text(rows: &[Row]) -> String {
             Cell::new(format!("{:.0}", row.rate)),
             Cell::new(or_none(row.bare.map(|bare| format!("{bare:.0}")))),
             Cell::new(or_none(row.ratio.map(|ratio| format!("{ratio:.2}")))),
+            Cell::new(or_none(row.latency.map(|l| format!("{:.0} µs", micros(l.p50))))),
+            Cell::new(or_none(row.latency.map(|l| format!("{:.0} µs", micros(l.p99))))),
             Cell::new(if row.durable { "yes" } else { "no" }),
             Cell::new(row.what),
         ]);

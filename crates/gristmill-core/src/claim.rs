@@ -58,6 +58,7 @@ impl ClaimRequest {
             tasks: Vec::new(),
             next_due: None,
             paused,
+            failed: Vec::new(),
         }
     }
 }
@@ -85,6 +86,9 @@ pub struct Claim {
     pub next_due: Option<Duration>,
     /// The queue is paused: nothing was taken.
     pub paused: bool,
+    /// Tasks whose last lease ran out, as this claim noticed, and that failed
+    /// for good by it. Nobody else is told.
+    pub failed: Vec<TaskId>,
 }
 
 /// A task as its handler gets it.

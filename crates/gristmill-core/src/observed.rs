@@ -231,7 +231,7 @@ impl Store for Observed {
     async fn sweep(&self) -> Result<SweepReport> {
         let report = observe!(self.sweep())?;
         if report != SweepReport::default() {
-            self.tell(|| StoreEvent::Swept { report });
+            self.tell(|| StoreEvent::Swept { report: report.clone() });
         }
         Ok(report)
     }

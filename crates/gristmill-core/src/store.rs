@@ -57,7 +57,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// leases of the queue first. Afterwards the tasks are processing, their
     /// attempts and claims are one higher, and the token is the only one that
     /// settles them. An unknown queue is an error. A paused one gives nothing,
-    /// and returns no expired leases either (`sweep` and `reclaim` do).
+    /// and returns no expired leases either (`sweep` and `reclaim` do). Who
+    /// claims or sweeps is told which tasks failed for good by their last
+    /// lease's end.
     async fn claim(&self, request: ClaimRequest) -> Result<Claim>;
 
     /// Records how attempts ended; one answer each, in order. Each is

@@ -1,10 +1,14 @@
 //! What a store tidies up by itself, about once a second.
 
+use crate::TaskId;
+
 /// What one sweep found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SweepReport {
     /// Tasks whose lease had run out and that went back or failed.
     pub reclaimed: u64,
+    /// Of them, those that failed for good. Nobody else is told.
+    pub failed: Vec<TaskId>,
     /// Tasks that fell due and are now counted as ready.
     pub promoted: u64,
     /// Blocked tasks whose key had become free unnoticed.

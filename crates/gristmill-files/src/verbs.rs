@@ -52,7 +52,7 @@ impl Store for FilesStore {
     async fn reclaim(&self) -> Result<u64> {
         self.ask(Light, |desk| {
             let now = desk.now;
-            Ok(desk.ledger().reclaim(None, now))
+            Ok(desk.ledger().reclaim(None, now).0)
         })
         .await
     }

@@ -38,6 +38,8 @@ impl Inner {
         let number = |at| Ok(count(column(row, at)?));
         let report = SweepReport {
             reclaimed: number(0)?,
+            // The function counts them and does not name them.
+            failed: Vec::new(),
             promoted: number(1)?,
             unblocked: number(2)?,
             forgotten_ids: number(3)?,

@@ -22,7 +22,7 @@ impl Write<'_, '_> {
         if claim.paused {
             return Ok(claim);
         }
-        self.reclaim(Some(queue.number))?;
+        claim.failed = self.reclaim(Some(queue.number))?.1;
         let source = request.source.as_deref();
         let (mut picked, slot) = self.pick(&queue, request)?;
         let Some(first) = picked.first() else {

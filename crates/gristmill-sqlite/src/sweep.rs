@@ -1,11 +1,11 @@
 //! What time brings: leases that ran out, tasks that fell due, blocked tasks
 //! that were missed, and things past their keeping time.
 
-use gristmill_core::policy::outcome::{EXPIRED, after_expiry};
+use gristmill_core::policy::outcome::{EXPIRED, Next, after_expiry};
 use gristmill_core::policy::reclaim_guard::heartbeat;
 use gristmill_core::stats::MINUTES_KEPT;
 use gristmill_core::worker::WORKER_KEPT;
-use gristmill_core::{AttemptEnd, Queue, Result, SweepReport, Token};
+use gristmill_core::{AttemptEnd, Queue, Result, SweepReport, TaskId, Token};
 use rusqlite::params;
 
 use crate::codec;
@@ -23,15 +23,16 @@ const BLOCKED_SEEN: i64 = 1_000;
 
 impl Write<'_, '_> {
     /// Takes back tasks whose lease ran out, of one queue or of all; oldest
-    /// deadline first. Returns how many tasks went back or failed.
-    pub(crate) fn reclaim(&mut self, number: Option<u32>) -> Result<u64> {
+    /// deadline first. Returns how many tasks went back or failed, and which
+    /// failed.
+    pub(crate) fn reclaim(&mut self, number: Option<u32>) -> Result<(u64, Vec<TaskId>)> {
         let now = self.now.as_micros();
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, u32>(1)?));
         let expired = match number {
             None => self.db.all(Sql::LeaseExpired, params![now], read)?,
             Some(number) => self.db.all(Sql::LeaseExpiredQueue, params![now, number], read)?,
         };
-        let mut taken = 0;
+        let (mut taken, mut failed) = (0, Vec::new());
         let mut leases = 0;
         for (token, number) in expired {
             let queue = self.numbered(number)?;
@@ -41,13 +42,13 @@ impl Write<'_, '_> {
             }
             if self.known.guard.may_reclaim(self.monotonic, patience) {
                 leases += 1;
-                taken += self.expire(&queue, lease::token(&token)?)?;
+                taken += self.expire(&queue, lease::token(&token)?, &mut failed)?;
             }
         }
-        Ok(taken)
+        Ok((taken, failed))
     }
 
-    fn expire(&mut self, queue: &Queue, token: Token) -> Result<u64> {
+    fn expire(&mut self, queue: &Queue, token: Token, failed: &mut Vec<TaskId>) -> Result<u64> {
         let Some(lease) = Lease::load(self.db, token)? else {
             return Ok(0);
         };
@@ -59,6 +60,9 @@ impl Write<'_, '_> {
                 continue;
             };
             let next = after_expiry(&row.facts(), &queue.settings, self.now);
+            if matches!(next, Next::Failed(_)) {
+                failed.push(TaskId(*id));
+            }
             self.delta(queue.number).counters.expired += 1;
             let error = Some(EXPIRED.to_owned());
             self.end_attempt(queue, row, &lease, next, AttemptEnd::Expired, error)?;
@@ -96,8 +100,10 @@ impl Write<'_, '_> {
             .into_iter()
             .map(codec::QueueRow::into_queue)
             .collect::<Result<Vec<Queue>>>()?;
+        let (reclaimed, failed) = self.reclaim(None)?;
         let mut report = SweepReport {
-            reclaimed: self.reclaim(None)?,
+            reclaimed,
+            failed,
             promoted: self.promote()?,
             unblocked: self.unblock_missed()?,
             ..SweepReport::default()

@@ -39,7 +39,7 @@ impl Store for SqliteStore {
     }
 
     async fn reclaim(&self) -> Result<u64> {
-        self.write(Weight::Light, |write| write.reclaim(None)).await
+        self.write(Weight::Light, |write| Ok(write.reclaim(None)?.0)).await
     }
 
     async fn sweep(&self) -> Result<SweepReport> {

@@ -21,6 +21,8 @@ pub struct Mill {
     files: Option<Arc<FilesStore>>,
     postgres: Option<Arc<PostgresStore>>,
     metrics: Metrics,
+    /// The finders of schedulers that run on this mill or a clone of it.
+    finders: Arc<crate::schedule::Finders>,
 }
 
 impl Mill {
@@ -80,7 +82,8 @@ impl Mill {
     pub fn over(store: Arc<dyn Store>) -> Self {
         let store = Arc::new(Observed::new(store));
         let metrics = Metrics::default();
-        Mill { store, sqlite: None, files: None, postgres: None, metrics }
+        let finders = Arc::default();
+        Mill { store, sqlite: None, files: None, postgres: None, metrics, finders }
     }
 
     /// A mill over an opened SQLite store, whose extras stay reachable.
@@ -186,11 +189,19 @@ impl Mill {
     /// Fires a schedule by hand, now, also while it is paused. Decides
     /// nothing: the next fire by its rule comes as if this had not been.
     ///
+    /// A finder is run to its end, where a [`Scheduler`](crate::schedule::Scheduler)
+    /// of this mill or of a clone of it has its code; the answer has no tasks
+    /// then, for a finder's puts are its own.
+    ///
     /// # Errors
-    /// When there is no such schedule, it has a finder instead of a payload,
-    /// or the store cannot answer.
+    /// When there is no such schedule, its finder is not in this program or
+    /// runs already, or the store cannot answer.
     pub async fn fire_schedule(&self, name: &str) -> Result<gristmill_core::FireAnswer, Error> {
         crate::schedule::fire(self, name).await
+    }
+
+    pub(crate) fn finders(&self) -> &crate::schedule::Finders {
+        &self.finders
     }
 
     /// Reads what stands.

@@ -13,6 +13,8 @@ use crate::{Error, Mill, TaskType};
 
 /// The header that carries a W3C trace context.
 pub(crate) const TRACEPARENT: &str = "traceparent";
+/// The header that carries what vendors add to it.
+pub(crate) const TRACESTATE: &str = "tracestate";
 
 /// A payload with everything that can be said about it.
 #[derive(Debug, Clone)]
@@ -133,6 +135,16 @@ impl Put {
         }
         self.with(|raw| {
             raw.task.headers.insert(TRACEPARENT.to_owned(), trace.to_owned());
+        })
+    }
+
+    /// What vendors add to the trace context. Say [`Put::traceparent`] first:
+    /// without a parent it means nothing and is left out.
+    pub fn tracestate(self, state: &str) -> Self {
+        self.with(|raw| {
+            if raw.task.headers.contains_key(TRACEPARENT) && !state.is_empty() {
+                raw.task.headers.insert(TRACESTATE.to_owned(), state.to_owned());
+            }
         })
     }
 }

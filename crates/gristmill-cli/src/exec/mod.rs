@@ -114,8 +114,10 @@ impl Exec {
             ("SOURCE", task.source.clone()),
             ("ENCODING", Some(encoding.to_string())),
         ];
-        for (name, value) in about {
-            let name = format!("GRISTMILL_TASK_{name}");
+        let about = about.map(|(name, value)| (format!("GRISTMILL_TASK_{name}"), value));
+        let trace = ["traceparent", "tracestate"]
+            .map(|name| (name.to_uppercase(), task.headers.get(name).cloned()));
+        for (name, value) in about.into_iter().chain(trace) {
             match value {
                 Some(value) => command.env(name, value),
                 // We may run inside another handler and have inherited its.

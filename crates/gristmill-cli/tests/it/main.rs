@@ -20,6 +20,7 @@ mod postgres;
 mod readme;
 mod round_trip;
 mod schedules;
+mod slots;
 mod stop;
 mod up;
 mod workers;

@@ -101,7 +101,8 @@ async fn attempt(store: &dyn Store, call: Call) -> Result<Answer, StoreError> {
         Call::Sweep => {
             // When a task that fell due is counted as ready, and whether
             // un-blocking was left to the sweep, is the store's own affair.
-            Answer::Sweep(SweepReport { promoted: 0, unblocked: 0, ..store.sweep().await? })
+            let report = store.sweep().await?;
+            Answer::Sweep(SweepReport { promoted: 0, unblocked: 0, failed: Vec::new(), ..report })
         }
         Call::Operate(operation) => Answer::Operate(operate(store, operation).await?),
         Call::Pause(queue, paused) => {
@@ -142,6 +143,8 @@ fn plain_slots(mut claim: Claim) -> Claim {
     for task in &mut claim.tasks {
         task.slot = task.slot.map(|_| 0);
     }
+    // What failed by a lease's end is looked at in the tasks themselves.
+    claim.failed.clear();
     claim
 }
 

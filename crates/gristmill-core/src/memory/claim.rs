@@ -21,7 +21,7 @@ impl State {
         if claim.paused {
             return Ok(claim);
         }
-        self.reclaim(Some(number), now);
+        claim.failed = self.reclaim(Some(number), now).1;
         let source = request.source.as_deref();
         let picked = match settings.slots {
             Some(slots) => self.pick_slot(number, slots, source, now),

@@ -134,7 +134,7 @@ impl Store for MemoryStore {
     }
 
     async fn reclaim(&self) -> Result<u64> {
-        self.write(|state, now| Ok(state.reclaim(None, now)))
+        self.write(|state, now| Ok(state.reclaim(None, now).0))
     }
 
     async fn sweep(&self) -> Result<SweepReport> {

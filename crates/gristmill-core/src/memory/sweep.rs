@@ -2,7 +2,7 @@
 //! their keeping time.
 
 use super::state::State;
-use crate::policy::outcome::{EXPIRED, after_expiry};
+use crate::policy::outcome::{EXPIRED, Next, after_expiry};
 use crate::policy::reclaim_guard::heartbeat;
 use crate::stats::MINUTES_KEPT;
 use crate::worker::WORKER_KEPT;
@@ -10,8 +10,9 @@ use crate::{AttemptEnd, SweepReport, TaskId, Timestamp, Token, WorkerId};
 
 impl State {
     /// Takes back tasks whose lease ran out, of one queue or of all; oldest
-    /// deadline first. Returns how many tasks went back or failed.
-    pub fn reclaim(&mut self, number: Option<u32>, now: Timestamp) -> u64 {
+    /// deadline first. Returns how many tasks went back or failed, and which
+    /// failed.
+    pub fn reclaim(&mut self, number: Option<u32>, now: Timestamp) -> (u64, Vec<TaskId>) {
         let expired: Vec<Token> = self
             .expiring
             .iter()
@@ -20,7 +21,9 @@ impl State {
             .map(|(_, token)| *token)
             .take(self.limits.reclaimed_leases)
             .collect();
-        expired.into_iter().map(|token| self.expire(token, now)).sum()
+        let mut failed = Vec::new();
+        let taken = expired.into_iter().map(|token| self.expire(token, now, &mut failed)).sum();
+        (taken, failed)
     }
 
     fn may_take(&self, token: &Token, number: Option<u32>) -> bool {
@@ -34,7 +37,7 @@ impl State {
             && self.guard.may_reclaim(self.monotonic, heartbeat(queue.queue.settings.lease))
     }
 
-    fn expire(&mut self, token: Token, now: Timestamp) -> u64 {
+    fn expire(&mut self, token: Token, now: Timestamp, failed: &mut Vec<TaskId>) -> u64 {
         let Some(lease) = self.leases.get(&token) else {
             return 0;
         };
@@ -62,6 +65,9 @@ impl State {
                 queue.counters.expired += 1;
             }
             let next = after_expiry(&facts, &settings, now);
+            if matches!(next, Next::Failed(_)) {
+                failed.push(TaskId(id));
+            }
             if self.record(TaskId(id), next, now).is_ok() {
                 taken += 1;
             }
@@ -90,8 +96,10 @@ impl State {
 
     /// Does everything that is due with time.
     pub fn sweep(&mut self, now: Timestamp) -> SweepReport {
+        let (reclaimed, failed) = self.reclaim(None, now);
         SweepReport {
-            reclaimed: self.reclaim(None, now),
+            reclaimed,
+            failed,
             promoted: self.promote(now),
             // Here a place is freed and its next task enters in one step, so
             // there is nothing to miss.

@@ -1,12 +1,73 @@
 //! Firing a schedule by hand, now, whatever its rule says.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use gristmill_core::name::did_you_mean;
-use gristmill_core::{Clock, Fire, FireAnswer, StoreError, SystemClock};
+use gristmill_core::policy::next_fire::FireTimes;
+use gristmill_core::{
+    Clock, Fire, FireAnswer, Schedule, ScheduleName, StoreError, SystemClock, WorkerId,
+};
 
 use super::engine::task;
+use super::finder::Find;
+use super::lease::{DueFind, FindEnd};
 use crate::{Error, Mill};
 
-/// Fires a schedule that has a payload. Decides nothing: the next fire by the
+/// The code of finders, by the name of their schedule, with how long their
+/// lease holds.
+#[derive(Default)]
+pub(crate) struct Finders(Mutex<HashMap<ScheduleName, (Find, Duration)>>);
+
+impl std::fmt::Debug for Finders {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Finders").finish_non_exhaustive()
+    }
+}
+
+impl Finders {
+    pub(super) fn know(&self, name: ScheduleName, find: Find, hold: Duration) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(name, (find, hold));
+    }
+
+    fn get(&self, name: &ScheduleName) -> Option<(Find, Duration)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+/// Runs a finder that this program has, under its schedule's lease.
+async fn find(mill: &Mill, known: &Schedule) -> Result<FireAnswer, Error> {
+    let name = &known.declared.name;
+    let Some((find, hold)) = mill.finders().get(name) else {
+        let why = format!(
+            "schedule '{name}' has a finder: only the program that has its code can run it"
+        );
+        return Err(StoreError::Invalid(why).into());
+    };
+    let times = FireTimes::new(&known.declared.rule, &known.declared.zone)
+        .map_err(|error| StoreError::Invalid(error.to_string()))?;
+    let find = DueFind {
+        mill: mill.clone(),
+        name: name.clone(),
+        queue: known.declared.queue.clone(),
+        times,
+        find,
+        who: WorkerId::random()?,
+        hold,
+        now: SystemClock::default().now(),
+        by_hand: true,
+    };
+    match find.run().await? {
+        FindEnd::Ran { .. } => Ok(FireAnswer::Fired(Vec::new())),
+        FindEnd::Elsewhere | FindEnd::Decided | FindEnd::Lost => {
+            Err(StoreError::Invalid(format!("the finder of '{name}' runs already")).into())
+        }
+    }
+}
+
+/// Fires a schedule. Decides nothing: the next fire by the
 /// rule comes as if this had not been.
 pub(crate) async fn fire(mill: &Mill, name: &str) -> Result<FireAnswer, Error> {
     let schedules = mill.store().schedules().await?;
@@ -17,10 +78,7 @@ pub(crate) async fn fire(mill: &Mill, name: &str) -> Result<FireAnswer, Error> {
         return Err(StoreError::Invalid(format!("there is no schedule '{name}'{hint}")).into());
     };
     let Some(payload) = &known.declared.payload else {
-        let why = format!(
-            "schedule '{name}' has a finder: only the program that has its code can run it"
-        );
-        return Err(StoreError::Invalid(why).into());
+        return find(mill, known).await;
     };
     let instant = SystemClock::default().now();
     let schedule = known.declared.name.clone();

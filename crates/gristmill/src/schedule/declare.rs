@@ -124,7 +124,8 @@ impl NewSchedule {
         self.finder.take()
     }
 
-    fn declaration(self) -> Result<(Mill, ScheduleDeclaration), Error> {
+    /// What the store is told.
+    pub(super) fn declaration(self) -> Result<(Mill, ScheduleDeclaration), Error> {
         let lacks = |what: &str| StoreError::Invalid(format!("schedule '{}' {what}", self.name));
         let rule = self.rule.ok_or_else(|| lacks("has no rule: say cron or every"))?;
         let target = self.target.ok_or_else(|| lacks("puts nothing: say puts or finder"))?;

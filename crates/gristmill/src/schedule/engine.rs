@@ -95,6 +95,7 @@ impl Engine {
                     who: self.who.clone(),
                     hold: self.hold,
                     now,
+                    by_hand: false,
                 }),
                 (None, Some(payload)) => {
                     look.waits |= self.fire_all(schedule, payload, &due.fires).await?;

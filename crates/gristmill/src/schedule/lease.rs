@@ -29,6 +29,8 @@ pub(super) struct DueFind {
     pub(super) hold: Duration,
     /// What the scheduler's clock said.
     pub(super) now: Timestamp,
+    /// Somebody wants it now: it is due, and decides nothing.
+    pub(super) by_hand: bool,
 }
 
 /// How a finder's run ended.
@@ -54,7 +56,8 @@ impl DueFind {
             return Ok(FindEnd::Elsewhere);
         }
         // Whoever had the lease before may have decided this instant.
-        let Some(instant) = self.still_due().await? else {
+        let due = if self.by_hand { Some(self.now) } else { self.still_due().await? };
+        let Some(instant) = due else {
             store.resign(&role, &self.who).await?;
             return Ok(FindEnd::Decided);
         };
@@ -65,6 +68,10 @@ impl DueFind {
             return Ok(FindEnd::Lost);
         }
         finding.tell();
+        if self.by_hand {
+            store.resign(&role, &self.who).await?;
+            return Ok(FindEnd::Ran { put: finding.found() });
+        }
         // Decided after the run: if this process dies in it, another one finds
         // again.
         let fire = Fire { schedule: self.name.clone(), instant, tasks: Vec::new(), by_hand: false };

@@ -56,7 +56,7 @@ pub use finder::Finding;
 pub use gristmill_core::{Missed, Overlap, Rule, Schedule};
 pub use scheduler::{ScheduleReport, Scheduler};
 
-pub(crate) use by_hand::fire;
+pub(crate) use by_hand::{Finders, fire};
 
 /// Header of a schedule's task: the schedule's name.
 pub const SCHEDULE_HEADER: &str = "gristmill-schedule";

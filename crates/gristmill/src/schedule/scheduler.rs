@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill_core::policy::backoff;
-use gristmill_core::{Backoff, Clock, ScheduleName, StoreError, SystemClock, TaskId, Timestamp};
+use gristmill_core::{
+    Backoff, Clock, ScheduleDeclaration, ScheduleName, StoreError, SystemClock, TaskId, Timestamp,
+};
 use tokio::task::JoinSet;
 
 use super::engine::Engine;
@@ -46,6 +48,8 @@ pub struct Scheduler {
     mill: Mill,
     clock: Arc<dyn Clock>,
     schedules: Vec<NewSchedule>,
+    /// Those that the store has not taken yet.
+    undeclared: Vec<ScheduleDeclaration>,
     finders: HashMap<ScheduleName, Find>,
     hold: Duration,
     engine: Option<Engine>,
@@ -64,6 +68,7 @@ impl Scheduler {
             mill: mill.clone(),
             clock: Arc::new(SystemClock::default()),
             schedules: Vec::new(),
+            undeclared: Vec::new(),
             finders: HashMap::new(),
             hold: HOLD,
             engine: None,
@@ -93,10 +98,16 @@ impl Scheduler {
     async fn start(&mut self) -> Result<&mut Engine, Error> {
         for mut schedule in std::mem::take(&mut self.schedules) {
             let finder = schedule.take_finder();
-            let declared = schedule.await?.declared;
+            let (_, declaration) = schedule.declaration()?;
             if let Some(finder) = finder {
-                self.finders.insert(declared.name, finder);
+                self.mill.finders().know(declaration.name.clone(), finder.clone(), self.hold);
+                self.finders.insert(declaration.name.clone(), finder);
             }
+            self.undeclared.push(declaration);
+        }
+        while let Some(declaration) = self.undeclared.first() {
+            self.mill.store().declare_schedule(declaration.clone()).await?;
+            self.undeclared.remove(0);
         }
         let engine = match self.engine.take() {
             Some(engine) => engine,
@@ -142,10 +153,30 @@ impl Scheduler {
         mut self,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<ScheduleReport, Error> {
-        let engine = self.start().await?;
         let mut shutdown = std::pin::pin!(shutdown);
         let mut finding = Finders::default();
         let (mut failures, mut silent) = (0u32, false);
+        // The store may be away already.
+        let engine = loop {
+            let started = tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(ScheduleReport::default()),
+                started = patiently(self.start(), &mut silent) => started.map(drop),
+            };
+            let wait = match started {
+                Ok(()) => break self.start().await?,
+                Err(Error::Store(error)) if error.is_retryable() || !error.wrote_nothing() => {
+                    tracing::warn!(%error, failures, "the store did not answer; schedules wait");
+                    failures = failures.saturating_add(1);
+                    patience(failures)
+                }
+                Err(error) => return Err(error),
+            };
+            tokio::select! {
+                () = &mut shutdown => return Ok(ScheduleReport::default()),
+                () = tokio::time::sleep(wait) => {}
+            }
+        };
         loop {
             // A look may be dropped: what it fired is decided, the rest is not.
             let looked = tokio::select! {

@@ -11,7 +11,7 @@ use gristmill_sqlite::WakeGuard;
 use gristmill_sqlite::rusqlite::Transaction;
 
 use super::lease::Lease;
-use crate::put::TRACEPARENT;
+use crate::put::{TRACEPARENT, TRACESTATE};
 use crate::{Error, RawTask, TaskType};
 
 /// A handler's surroundings: everything about its attempt but the payload.
@@ -129,9 +129,13 @@ impl Context {
     pub fn follow_up_raw(&self, task: RawTask) -> Result<(), Error> {
         let queue = QueueName::new(task.queue())?;
         let mut task = task.into_new_task()?;
-        if let Some(trace) = self.traceparent() {
+        if !task.headers.contains_key(TRACEPARENT) {
             // What it causes belongs to the same trace.
-            task.headers.entry(TRACEPARENT.to_owned()).or_insert_with(|| trace.to_owned());
+            for name in [TRACEPARENT, TRACESTATE] {
+                if let Some(value) = self.task.headers.get(name) {
+                    task.headers.insert(name.to_owned(), value.clone());
+                }
+            }
         }
         self.follow_ups
             .lock()

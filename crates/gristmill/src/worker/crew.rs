@@ -41,7 +41,7 @@ pub(super) async fn run(
     };
     let reporter = Reporter::start(site.clone());
     // A draining worker goes round until nothing is left, whatever was said.
-    let following = (!site.drain).then(|| tokio::spawn(follower::run(site.clone())));
+    let following = (!site.terms.drain).then(|| tokio::spawn(follower::run(site.clone())));
     let managing = manager.map(|manager| {
         let site = site.clone();
         tokio::spawn(manager.run(async move { site.stop.asked().await }))
@@ -51,6 +51,7 @@ pub(super) async fn run(
         tokio::spawn(async move { site.stop.patience().await })
     };
     let failed = Crew::new(site.clone()).work().await;
+    tell_failed(&site).await;
     site.settler.finish();
     if let Err(error) = settling.await {
         tracing::error!(%error, "the settler ended badly; leases will run out");
@@ -80,6 +81,19 @@ async fn given_up(stop: &Stop) {
     tokio::time::sleep(LAST_WORD).await;
 }
 
+/// Tells of tasks that failed without a settlement. A store that is away must
+/// not hold the crew up.
+async fn tell_failed(site: &Site) {
+    let ids = site.heartbeat.take_failed();
+    if !ids.is_empty() {
+        let store = site.mill.store();
+        let told = site.settler.tell_expired(&*store, ids);
+        if tokio::time::timeout(FAREWELL, told).await.is_err() {
+            tracing::warn!("tasks failed for good, and the store does not say which");
+        }
+    }
+}
+
 struct Crew {
     site: Arc<Site>,
     processors: JoinSet<Option<StoreError>>,
@@ -102,7 +116,7 @@ impl Crew {
         let (mut asked, mut aborted, mut failed) = (false, false, None);
         self.fill();
         loop {
-            if self.processors.is_empty() && (asked || site.drain) {
+            if self.processors.is_empty() && (asked || site.terms.drain) {
                 return failed;
             }
             tokio::select! {
@@ -122,7 +136,7 @@ impl Crew {
                         }
                         None => {}
                     }
-                    if !asked && !site.drain {
+                    if !asked && !site.terms.drain {
                         self.fill();
                     }
                 }
@@ -138,7 +152,10 @@ impl Crew {
                     self.processors.abort_all();
                 }
                 _ = wish.changed(), if !asked => self.fill(),
-                _ = tick.tick() => self.look_at_store(),
+                _ = tick.tick() => {
+                    self.look_at_store();
+                    tell_failed(&site).await;
+                }
             }
         }
     }

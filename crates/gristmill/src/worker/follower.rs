@@ -22,7 +22,7 @@ pub const WORD_HOLDS: Duration = Duration::from_secs(15);
 /// Listens until the worker stops.
 pub(super) async fn run(site: Arc<Site>) {
     let mut ear = Ear::default();
-    let listen = LISTEN.min(site.word_holds / 3);
+    let listen = LISTEN.min(site.terms.word_holds / 3);
     while !site.stop.is_asked() {
         let mut word = None;
         match site.mill.store().assignment().await {
@@ -33,7 +33,7 @@ pub(super) async fn run(site: Arc<Site>) {
             // What was heard before holds for its time.
             Err(error) => tracing::debug!(%error, "the manager's word was not heard"),
         }
-        let believed = ear.believes(Instant::now(), site.word_holds);
+        let believed = ear.believes(Instant::now(), site.terms.word_holds);
         follow(&site, word.filter(|_| believed.is_some()), believed);
         tokio::select! {
             () = tokio::time::sleep(listen) => {}

@@ -35,11 +35,18 @@ struct Shared {
     changed: Notify,
     /// When the store last answered.
     answered: Mutex<Option<Instant>>,
+    /// Tasks that failed for good by their last lease's end, as a sweep or a
+    /// claim of this worker noticed; nobody was told yet.
+    failed: Mutex<Vec<TaskId>>,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, HashMap<Token, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_failed(&self, ids: &[TaskId]) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
     }
 
     fn answered(&self) {
@@ -112,6 +119,18 @@ impl Handle {
         held.iter().any(|(other, held)| *other != token && held.lease.strong_count() > 0)
     }
 
+    /// These tasks failed for good without a settlement.
+    pub(super) fn note_failed(&self, ids: &[TaskId]) {
+        if !ids.is_empty() {
+            self.0.note_failed(ids);
+        }
+    }
+
+    /// Those that nobody was told of yet.
+    pub(super) fn take_failed(&self) -> Vec<TaskId> {
+        std::mem::take(&mut self.0.failed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// How long the store has not answered, if that is too long.
     pub(super) fn away(&self) -> Option<Duration> {
         let answered = *self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +150,10 @@ async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, mut end: watch::Receiv
         }
         if now >= next_sweep {
             match store.sweep().await {
-                Ok(_) => shared.answered(),
+                Ok(report) => {
+                    shared.answered();
+                    shared.note_failed(&report.failed);
+                }
                 Err(error) => tracing::warn!(%error, "the store was not swept"),
             }
             next_sweep = Instant::now() + SWEEP;

@@ -14,7 +14,7 @@ pub(crate) async fn run_until_idle(worker: &Worker) -> Result<WorkReport, Error>
     let served = worker.served().await?;
     let site = Arc::new(worker.site(served, heartbeat::Handle::default())?);
     let store = site.mill.store();
-    store.sweep().await?;
+    site.heartbeat.note_failed(&store.sweep().await?.failed);
     loop {
         let mut found = false;
         for served in &site.served {
@@ -23,6 +23,7 @@ pub(crate) async fn run_until_idle(worker: &Worker) -> Result<WorkReport, Error>
             runner::run(site.clone(), claim.hand.clone(), 0).await;
             site.settler.flush(&*store, &site.stop).await;
         }
+        site.settler.tell_expired(&*store, site.heartbeat.take_failed()).await;
         if !found {
             return Ok(site.settler.report());
         }

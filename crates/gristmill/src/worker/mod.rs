@@ -63,7 +63,7 @@ use batch::BatchHandler;
 use heartbeat::Heartbeat;
 use served::{Kind, Served};
 use settler::OnFailed;
-use site::{OnLate, Site, Wish};
+use site::{OnLate, Site, Terms, Wish};
 use stop::Stop;
 
 /// The user's code for a queue. What it returns settles the task.
@@ -73,6 +73,9 @@ pub trait Handler: Send + Sync + 'static {
     /// counts only if it comes before the handler is dropped.
     async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome;
 }
+
+/// A cycle longer than this is reported.
+pub const SLOW_CYCLE: Duration = Duration::from_secs(10);
 
 /// How long handlers may go on after the stop was asked for.
 pub const STOP_WITHIN: Duration = Duration::from_secs(30);
@@ -84,14 +87,11 @@ pub struct Worker {
     queues: Vec<(String, Kind)>,
     processors: usize,
     batch: Option<usize>,
-    lease: Option<Duration>,
-    source: Option<String>,
-    drain: bool,
+    terms: Terms,
     stop_within: Duration,
     force: Force,
     on_failed: Option<OnFailed>,
     on_late: Option<OnLate>,
-    word_holds: Duration,
     manager: Option<Manager>,
 }
 
@@ -110,14 +110,17 @@ impl Worker {
             queues: Vec::new(),
             processors: 1,
             batch: None,
-            lease: None,
-            source: None,
-            drain: false,
+            terms: Terms {
+                lease: None,
+                source: None,
+                drain: false,
+                word_holds: WORD_HOLDS,
+                slow_cycle: SLOW_CYCLE,
+            },
             stop_within: STOP_WITHIN,
             force: Force::default(),
             on_failed: None,
             on_late: None,
-            word_holds: WORD_HOLDS,
             manager: None,
         }
     }
@@ -147,18 +150,19 @@ impl Worker {
 
     /// The lease's length, instead of the queue's own.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = Some(lease);
+        self.terms.lease = Some(lease);
         self
     }
 
     /// Only tasks of this source.
     pub fn source(mut self, source: impl Into<String>) -> Self {
-        self.source = Some(source.into());
+        self.terms.source = Some(source.into());
         self
     }
 
-    /// Called when a settlement of this worker makes a task fail for good. Be
-    /// quick: settlements wait behind it.
+    /// Called when a task fails for good: by a settlement of this worker, or
+    /// because its last lease ran out, as this worker was the first to notice
+    /// (of any queue of the store). Be quick: settlements wait behind it.
     pub fn on_failed(mut self, tell: impl Fn(FailedTask<'_>) + Send + Sync + 'static) -> Self {
         self.on_failed = Some(Arc::new(tell));
         self
@@ -173,7 +177,7 @@ impl Worker {
 
     /// Ends when nothing is due and nothing runs, as a cron entry wants it.
     pub fn drain(mut self, drain: bool) -> Self {
-        self.drain = drain;
+        self.terms.drain = drain;
         self
     }
 
@@ -189,7 +193,14 @@ impl Worker {
     /// How long the manager's word holds that is not renewed; then the worker
     /// rotates on its own. [`WORD_HOLDS`] unless said.
     pub fn word_holds(mut self, holds: Duration) -> Self {
-        self.word_holds = holds.max(Duration::from_millis(30));
+        self.terms.word_holds = holds.max(Duration::from_millis(30));
+        self
+    }
+
+    /// A cycle (a batch from its first start to its last end) that takes longer
+    /// is logged and counted; [`SLOW_CYCLE`] unless said.
+    pub fn slow_cycle(mut self, limit: Duration) -> Self {
+        self.terms.slow_cycle = limit;
         self
     }
 
@@ -238,11 +249,10 @@ impl Worker {
 
     fn site(&self, served: Vec<Arc<Served>>, heartbeat: heartbeat::Handle) -> Result<Site, Error> {
         let wish = Wish { processors: self.processors, batch: self.batch, ..Wish::default() };
-        let limits = (self.lease, self.source.clone(), self.drain, self.word_holds);
         let stop = Stop::new(self.stop_within, self.force.clone());
         let told = (self.on_failed.clone(), self.on_late.clone());
         let (mill, worker) = (self.mill.clone(), WorkerId::random()?);
-        Ok(Site::new(mill, worker, served, wish, limits, stop, heartbeat, told))
+        Ok(Site::new(mill, worker, served, wish, self.terms.clone(), stop, heartbeat, told))
     }
 
     /// The queues; asks the store once at the start so that a misspelt name is

@@ -13,8 +13,6 @@ use super::site::{Alone, Site};
 
 /// How long a cancelled handler may take to come to an end by itself.
 const GRACE: Duration = Duration::from_secs(3);
-/// A cycle longer than this is reported.
-const SLOW: Duration = Duration::from_secs(10);
 
 /// Sees a hand through to its end: everything of it is settled, or on its way.
 pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
@@ -22,7 +20,7 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
         site.give_back(hand);
         return;
     };
-    let start = Instant::now();
+    let (start, limit) = (Instant::now(), site.terms.slow_cycle);
     let (mut slow, mut runner) = (false, 0);
     let mut board = hand.lease.board();
     loop {
@@ -38,14 +36,14 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
             if site.stop.is_asked() || others_turn || hand.is_late() {
                 site.give_back(hand);
             }
-            if !slow && start.elapsed() >= SLOW {
+            if !slow && start.elapsed() >= limit {
                 slow = true;
                 let (queue, holding) = (&hand.served.name, hand.holding());
-                tracing::warn!(%queue, holding, "a cycle takes longer than ten seconds");
+                tracing::warn!(%queue, holding, ?limit, "a cycle takes too long");
                 site.settler.slow_cycle();
             }
             if !slow {
-                next = next.min(start + SLOW);
+                next = next.min(start + limit);
             }
             next = hand.late_at().map_or(next, |late| next.min(late));
             tokio::select! {

@@ -61,7 +61,7 @@ impl Processor {
                 Some(found) => found,
                 None => match self.next(&mut before).await? {
                     Some(found) => found,
-                    None if self.site.drain => return Ok(()),
+                    None if self.site.terms.drain => return Ok(()),
                     None => continue,
                 },
             };
@@ -132,7 +132,7 @@ impl Processor {
             Some(Looked::Nothing(_)) => {}
             None => return Box::pin(self.again(before)).await,
         }
-        if self.site.drain {
+        if self.site.terms.drain {
             // What is being settled may put follow-ups: look once more then.
             return match before.take() {
                 Some(before) if before.open() > 0 => {
@@ -206,7 +206,7 @@ impl Processor {
             Err(error) => error,
         };
         let hopeless = !error.is_retryable() && error.wrote_nothing();
-        if self.site.drain && (hopeless || self.pause.failures() >= DRAIN_TRIES) {
+        if self.site.terms.drain && (hopeless || self.pause.failures() >= DRAIN_TRIES) {
             return Err(error);
         }
         tracing::warn!(%error, "the store did not answer; trying again");

@@ -22,7 +22,7 @@ pub struct WorkReport {
     /// Follow-ups the store did not take; each is logged as an error.
     pub follow_ups_refused: u64,
     /// Cycles (a batch from its first start to its last end) that took longer
-    /// than ten seconds; each is logged as a warning.
+    /// than [`SLOW_CYCLE`](super::SLOW_CYCLE); each is logged as a warning.
     pub slow_cycles: u64,
 }
 

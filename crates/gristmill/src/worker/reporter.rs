@@ -46,8 +46,16 @@ async fn run(site: Arc<Site>) {
     let mut late = HashSet::new();
     let mut stopping = false;
     loop {
-        if let Err(error) = site.mill.store().report_worker(report(&site)).await {
+        let report = report(&site);
+        let handled = report.handled.clone();
+        if let Err(error) = site.mill.store().report_worker(report).await {
             tracing::debug!(%error, "the worker's report was not taken");
+            // The next one tells of it. One that was taken after all, without
+            // an answer, is told of twice: better than never.
+            for (queue, stats) in &handled {
+                let served = site.served.iter().find(|served| served.name == *queue);
+                served.inspect(|served| served.not_reported(stats));
+            }
         }
         look_for_late(&site, &mut late).await;
         tokio::select! {

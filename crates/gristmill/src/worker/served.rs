@@ -181,6 +181,22 @@ impl Served {
     pub(super) fn take_unreported(&self) -> HandlerStats {
         std::mem::take(&mut self.numbers().unreported)
     }
+
+    /// This was taken for a report, and the report did not come through.
+    pub(super) fn not_reported(&self, stats: &HandlerStats) {
+        earlier(&mut self.numbers().unreported, stats);
+    }
+}
+
+/// What an earlier report should have told comes before what is new.
+fn earlier(stats: &mut HandlerStats, earlier: &HandlerStats) {
+    stats.processed += earlier.processed;
+    stats.errors += earlier.errors;
+    stats.retried += earlier.retried;
+    stats.duration += earlier.duration;
+    if stats.last_error.is_none() {
+        stats.last_error.clone_from(&earlier.last_error);
+    }
 }
 
 /// A processor's place on a queue, until it is dropped.
@@ -247,6 +263,20 @@ mod tests {
         assert_eq!(served.batch(None, &said, 0), 10);
         served.claimed(1_000, 3, 1_000);
         assert_eq!(served.batch(None, &settings, 0), 100);
+    }
+
+    #[test]
+    fn what_was_not_reported_is_told_with_the_next_report() {
+        let served = served();
+        served.count(Some("first".to_owned()), true);
+        let lost = served.take_unreported();
+        served.count_done(2);
+        served.not_reported(&lost);
+        let next = served.take_unreported();
+        assert_eq!((next.processed, next.errors, next.retried), (3, 1, 1));
+        assert_eq!(next.last_error.as_deref(), Some("first"));
+        assert_eq!(served.take_unreported(), HandlerStats::default());
+        assert_eq!(served.stats().processed, 3);
     }
 
     #[test]

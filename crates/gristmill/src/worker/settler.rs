@@ -7,7 +7,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use gristmill_core::{Became, Outcome, PutAnswer, SettleAnswer, Settlement, Store, StoreError};
+use gristmill_core::{
+    Became, ClaimedTask, Outcome, PutAnswer, QueueName, SettleAnswer, Settlement, State, Store,
+    StoreError, Task, TaskId,
+};
 use tokio::sync::Notify;
 
 use super::attempt;
@@ -247,10 +250,33 @@ impl Settler {
 
     fn failed(&self, served: &Served, context: &Context, outcome: &Outcome) {
         let error = outcome.error().unwrap_or_else(|| "attempts are used up".to_owned());
-        let (queue, id) = (&served.name, context.id);
+        self.tell_failed(&served.name, context.task(), &error);
+    }
+
+    /// Tells of tasks that failed by their last lease's end: no settlement did
+    /// it, so whoever noticed tells.
+    pub(super) async fn tell_expired(&self, store: &dyn Store, ids: Vec<TaskId>) {
+        for id in ids {
+            match store.get(id).await {
+                Ok(Some(task)) if task.state == State::Failed => {
+                    let error = task.error.clone().unwrap_or_default();
+                    let queue = task.queue.clone();
+                    self.tell_failed(&queue, &as_claimed(task), &error);
+                }
+                // An operator was quicker.
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%id, %error, "a task failed for good, and nobody was told");
+                }
+            }
+        }
+    }
+
+    fn tell_failed(&self, queue: &QueueName, task: &ClaimedTask, error: &str) {
+        let id = task.id;
         tracing::warn!(%queue, %id, %error, "a task failed for good");
         if let Some(on_failed) = &self.on_failed {
-            let failed = FailedTask { queue, task: context.task(), error: &error };
+            let failed = FailedTask { queue, task, error };
             let told = std::panic::AssertUnwindSafe(|| on_failed(failed));
             if std::panic::catch_unwind(told).is_err() {
                 tracing::error!(%queue, %id, "on_failed panicked");
@@ -263,6 +289,27 @@ impl Settler {
         if context.lease().close(tasks) {
             self.heartbeat.let_go(context.lease().token);
         }
+    }
+}
+
+/// The task as its last handler got it.
+fn as_claimed(task: Task) -> ClaimedTask {
+    ClaimedTask {
+        id: task.id,
+        payload: task.payload,
+        key: task.key,
+        group: task.group,
+        source: task.source,
+        priority: task.priority,
+        attempt: task.attempts,
+        claims: task.claims,
+        created_at: task.created_at,
+        run_at: task.run_at,
+        prev_run_at: task.prev_run_at,
+        headers: task.headers,
+        concurrent: None,
+        slot: None,
+        alone: false,
     }
 }
 

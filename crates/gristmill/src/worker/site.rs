@@ -38,17 +38,28 @@ pub(super) struct Wish {
     pub(super) follows: Option<u64>,
 }
 
+/// How the worker works, from its start to its end.
+#[derive(Debug, Clone)]
+pub(super) struct Terms {
+    /// The lease's length, instead of the queue's own.
+    pub(super) lease: Option<Duration>,
+    /// Only tasks of this source.
+    pub(super) source: Option<String>,
+    /// It ends when nothing is due and nothing runs.
+    pub(super) drain: bool,
+    /// How long a manager's word holds that is not renewed.
+    pub(super) word_holds: Duration,
+    /// A cycle longer than this is reported.
+    pub(super) slow_cycle: Duration,
+}
+
 /// One worker.
 pub(super) struct Site {
     pub(super) mill: Mill,
     pub(super) worker: WorkerId,
     pub(super) served: Vec<Arc<Served>>,
     pub(super) wish: watch::Sender<Wish>,
-    pub(super) lease: Option<Duration>,
-    pub(super) source: Option<String>,
-    pub(super) drain: bool,
-    /// How long a manager's word holds that is not renewed.
-    pub(super) word_holds: Duration,
+    pub(super) terms: Terms,
     pub(super) stop: Stop,
     pub(super) heartbeat: heartbeat::Handle,
     pub(super) settler: Arc<Settler>,
@@ -104,22 +115,18 @@ impl Site {
         worker: WorkerId,
         served: Vec<Arc<Served>>,
         wish: Wish,
-        limits: (Option<Duration>, Option<String>, bool, Duration),
+        terms: Terms,
         stop: Stop,
         heartbeat: heartbeat::Handle,
         told: (Option<super::settler::OnFailed>, Option<OnLate>),
     ) -> Self {
-        let (lease, source, drain, word_holds) = limits;
         let (on_failed, on_late) = told;
         Site {
             mill,
             worker,
             served,
             wish: watch::Sender::new(wish),
-            lease,
-            source,
-            drain,
-            word_holds,
+            terms,
             stop,
             settler: Arc::new(Settler::new(heartbeat.clone(), on_failed)),
             heartbeat,
@@ -182,12 +189,13 @@ impl Site {
         let request = ClaimRequest {
             queue: served.name.clone(),
             max,
-            lease: self.lease,
+            lease: self.terms.lease,
             worker: self.worker.clone(),
-            source: self.source.clone(),
+            source: self.terms.source.clone(),
             token,
         };
         let claim = store.claim(request).await?;
+        self.heartbeat.note_failed(&claim.failed);
         served.claimed(max, claim.tasks.len(), store.limits().claim_tasks);
         if claim.tasks.is_empty() {
             return Ok(Look { next_due: claim.next_due, ..nothing });

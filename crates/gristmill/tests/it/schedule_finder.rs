@@ -61,10 +61,32 @@ async fn it_puts_what_is_due_at_each_fire_and_once_for_missed_ones() {
         t.clock.advance(MINUTE);
         let mut stranger = t.scheduler();
         stranger.run_due().await.unwrap();
-        let error = t.mill.fire_schedule("find").await.unwrap_err().to_string();
+        let other = Mill::over(t.mill.store());
+        let error = other.fire_schedule("find").await.unwrap_err().to_string();
         assert!(error.contains("has a finder"), "{error}");
         scheduler.run_due().await.unwrap();
         assert_eq!(scheduler.report().found, 2);
+    }
+}
+
+#[tokio::test]
+async fn it_is_run_by_hand_where_its_code_is() {
+    for t in timed().await {
+        let rows = Rows::new(3);
+        let mut scheduler = with_rows(&t, &rows);
+        scheduler.run_due().await.unwrap();
+        let before = t.mill.store().schedules().await.unwrap();
+        t.mill.store().pause_schedule(&before[0].declared.name, true, "me").await.unwrap();
+        let answer = t.mill.fire_schedule("find").await.unwrap();
+        assert_eq!(answer, gristmill::core::FireAnswer::Fired(Vec::new()));
+        assert_eq!((rows.left(), t.tasks().await.len()), (0, 3), "also while it is paused");
+        let after = t.mill.store().schedules().await.unwrap();
+        assert_eq!(after[0].decided_until, before[0].decided_until, "nothing is decided");
+        // While it runs elsewhere it does not run here.
+        let other = WorkerId::random().unwrap();
+        t.mill.store().campaign("schedule/find", &other, MINUTE).await.unwrap();
+        let error = t.mill.fire_schedule("find").await.unwrap_err().to_string();
+        assert!(error.contains("runs already"), "{error}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The store goes away: the scheduler waits, says so, and goes on by itself.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gristmill::core::ListRequest;
@@ -8,51 +8,9 @@ use gristmill::schedule::{FIRE_HEADER, Missed, Scheduler};
 use gristmill::sqlite::{Options, SqliteStore, rusqlite};
 use gristmill::{Mill, Timestamp};
 use tokio::sync::oneshot;
-use tracing::field::{Field, Visit};
-use tracing::{Event, Metadata, Subscriber, span};
 
 use crate::Mail;
-
-/// Keeps what is said on this thread.
-#[derive(Clone, Default)]
-struct Said(Arc<Mutex<Vec<String>>>);
-
-impl Said {
-    fn count(&self, part: &str) -> usize {
-        self.0.lock().unwrap().iter().filter(|line| line.contains(part)).count()
-    }
-}
-
-impl Subscriber for Said {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && *metadata.level() <= tracing::Level::WARN
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        struct Text(String);
-
-        impl Visit for Text {
-            fn record_debug(&mut self, _: &Field, value: &dyn std::fmt::Debug) {
-                self.0.push_str(&format!("{value:?} "));
-            }
-        }
-        let mut text = Text(String::new());
-        event.record(&mut text);
-        self.0.lock().unwrap().push(text.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
+use crate::said::Said;
 
 async fn instants(mill: &Mill) -> Vec<Timestamp> {
     let request = ListRequest { limit: 1_000, ..ListRequest::default() };
@@ -76,6 +34,39 @@ async fn a_locked_store_that_says_busy_is_waited_for() {
 #[tokio::test]
 async fn a_locked_store_that_says_nothing_is_waited_for() {
     outage(Duration::from_secs(30), "the store has not answered for 2s; schedules wait", 1).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_at_the_start_is_waited_for() {
+    let said = Said::default();
+    let _listening = tracing::subscriber::set_default(said.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("test.db");
+    let options = Options { busy_timeout: Duration::from_millis(100), ..Options::default() };
+    let mill = Mill::over_sqlite(Arc::new(SqliteStore::open(&file, options).unwrap()));
+    mill.declare::<Mail>().await.unwrap();
+    let other = rusqlite::Connection::open(&file).unwrap();
+    until("the lock", async || other.execute_batch("BEGIN EXCLUSIVE").is_ok()).await;
+    let every = mill.schedule("s").every(Duration::from_secs(1)).puts(&Mail::to("a"));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let scheduler = Scheduler::new(&mill).schedule(every);
+    let running = tokio::spawn(scheduler.run(async move { stopped.await.unwrap_or_default() }));
+    let sentence = "the store did not answer; schedules wait";
+    until("it is said", async || said.count(sentence) >= 2).await;
+    other.execute_batch("ROLLBACK").unwrap();
+    until("a first fire", async || !instants(&mill).await.is_empty()).await;
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+
+    // Told to stop before the store was back, it stops.
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let every = mill.schedule("s").every(Duration::from_secs(1)).puts(&Mail::to("a"));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let scheduler = Scheduler::new(&mill).schedule(every);
+    let running = tokio::spawn(scheduler.run(async move { stopped.await.unwrap_or_default() }));
+    until("it is said", async || said.count(sentence) >= 4).await;
+    stop.send(()).unwrap();
+    assert_eq!(running.await.unwrap().unwrap().fired, 0);
 }
 
 /// Locks the file until the scheduler has said this so often, and longer.

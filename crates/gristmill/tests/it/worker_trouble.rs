@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gristmill::core::{Action, Operation, Selection};
+use gristmill::QueueName;
+use gristmill::core::{Action, ClaimRequest, Operation, Selection, Token, WorkerId};
 use gristmill::sqlite::rusqlite::Connection;
 use gristmill::worker::{Context, Worker};
 
+use crate::said::Said;
 use crate::{Mail, mills};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -178,5 +180,69 @@ async fn an_operator_cancels_what_runs() {
         }
         worker.stop().await.unwrap();
         assert_eq!(mill.inspect().queue("mails").await.unwrap().counters.cancelled, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_cycle_that_takes_too_long_is_reported_once() {
+    let said = Said::default();
+    let _listening = tracing::subscriber::set_default(said.clone());
+    for (mill, _folder) in mills().await {
+        mill.put(Mail::to("slow")).await.unwrap();
+        mill.put(Mail::to("quick")).await.unwrap();
+        let report = Worker::new(&mill)
+            .handle(|mail: Mail, _| async move {
+                if mail.to == "slow" {
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                }
+                Ok::<(), String>(())
+            })
+            .batch(1)
+            .slow_cycle(Duration::from_millis(100))
+            .drain(true)
+            .run(std::future::pending())
+            .await
+            .unwrap();
+        assert_eq!((report.done, report.slow_cycles), (2, 1));
+    }
+    assert_eq!(said.count("a cycle takes too long"), 2, "one a store");
+    assert_eq!(gristmill::worker::SLOW_CYCLE, Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_task_that_fails_by_its_last_leases_end_is_told_of_once() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Mail>().max_attempts(1).await.unwrap();
+        mill.put(Mail::to("poison")).key("k").await.unwrap();
+        // A worker that died with it.
+        let (store, token) = (mill.store(), Token::random().unwrap());
+        let lease = Some(Duration::from_millis(300));
+        let (queue, worker) = (QueueName::new("mails").unwrap(), WorkerId::random().unwrap());
+        let request = ClaimRequest { queue, max: 1, lease, worker, source: None, token };
+        assert_eq!(store.claim(request).await.unwrap().tasks.len(), 1);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let start = async || {
+            let told = told.clone();
+            let worker = Worker::new(&mill)
+                .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+                .on_failed(move |failed| {
+                    let (key, to) = (failed.task.key.clone(), failed.task.payload.clone());
+                    told.lock().unwrap().push((key, to, failed.error.to_owned()));
+                });
+            worker.start().await.unwrap()
+        };
+        let workers = [start().await, start().await];
+        let begun = Instant::now();
+        while told.lock().unwrap().is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "nobody was told");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        for worker in workers {
+            worker.stop().await.unwrap();
+        }
+        let told = told.lock().unwrap().clone();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!((told[0].0.as_deref(), told[0].1.bytes.len()), (Some("k"), 15));
+        assert!(told[0].2.contains("lease ran out"), "{told:?}");
     }
 }

@@ -11,10 +11,11 @@ use crate::notice::Webhook;
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Args {
-    /// The SQLite file that holds items and tasks
-    #[arg(long, global = true, value_name = "PATH", default_value = "items.db")]
-    #[arg(env = "ITEM_SYNC_DB")]
-    pub(crate) db: PathBuf,
+    /// The SQLite file, or the PostgreSQL database (postgres://...), that holds
+    /// items and tasks
+    #[arg(long, global = true, value_name = "PATH|URL", default_value = "items.db")]
+    #[arg(env = "ITEM_SYNC_DB", hide_env_values = true)]
+    pub(crate) db: String,
     /// Try a task up to five times, instead of leaving its first failure to a
     /// person
     #[arg(long, global = true, env = "ITEM_SYNC_RETRIES", value_parser = FalseyValueParser::new())]

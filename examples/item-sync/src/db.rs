@@ -7,9 +7,14 @@ use gristmill::sqlite::rusqlite::{
     self, Connection, OptionalExtension, Transaction, TransactionBehavior, params,
 };
 
+use gristmill::Mill;
+
 use crate::anomaly::Anomaly;
 use crate::error::Result;
 use crate::feed::FeedItem;
+use crate::items::{Found, Items};
+use crate::queue;
+use crate::sync::{Follows, Report};
 use crate::trend::Trend;
 
 const SCHEMA: &str = include_str!("sql/schema.sql");
@@ -40,7 +45,7 @@ pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Begins a transaction that takes the write lock at once: one that reads
 /// first and writes later is refused when another wrote in between.
-pub(crate) fn begin(conn: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+fn begin(conn: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     conn.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
@@ -71,7 +76,7 @@ pub(crate) struct Price {
 }
 
 /// An item's last prices, oldest first.
-pub(crate) fn last_prices(db: &Connection, item: i64, most: u32) -> rusqlite::Result<Vec<Price>> {
+fn last_prices(db: &Connection, item: i64, most: u32) -> rusqlite::Result<Vec<Price>> {
     let mut statement = db.prepare_cached(PRICE_WINDOW)?;
     let rows = statement
         .query_map(params![item, most], |row| Ok(Price { id: row.get(0)?, cents: row.get(1)? }))?;
@@ -81,33 +86,28 @@ pub(crate) fn last_prices(db: &Connection, item: i64, most: u32) -> rusqlite::Re
 }
 
 /// Remembers where an item's prices point.
-pub(crate) fn save_trend(db: &Connection, item: i64, trend: &Trend) -> rusqlite::Result<()> {
+fn save_trend(db: &Connection, item: i64, trend: &Trend) -> rusqlite::Result<()> {
     let values = params![item, trend.direction.as_str(), trend.slope_cents, trend.prices];
     db.prepare_cached(TREND_SAVE)?.execute(values)?;
     Ok(())
 }
 
 /// Remembers that a price is out of the ordinary.
-pub(crate) fn save_anomaly(
-    db: &Connection,
-    item: i64,
-    price: i64,
-    anomaly: &Anomaly,
-) -> rusqlite::Result<()> {
+fn save_anomaly(db: &Connection, item: i64, price: i64, anomaly: &Anomaly) -> rusqlite::Result<()> {
     let values = params![price, item, anomaly.mean_cents, anomaly.deviations];
     db.prepare_cached(ANOMALY_SAVE)?.execute(values)?;
     Ok(())
 }
 
 /// An item's name and its newest price in cents.
-pub(crate) fn item(db: &Connection, item: i64) -> rusqlite::Result<Option<(String, i64)>> {
+fn item(db: &Connection, item: i64) -> rusqlite::Result<Option<(String, i64)>> {
     db.prepare_cached(ITEM_SHOW)?
         .query_row(params![item], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
 }
 
 /// Deletes an item with all that hangs on it. Returns whether there was one.
-pub(crate) fn delete(db: &Connection, item: i64) -> Result<bool> {
+fn delete(db: &Connection, item: i64) -> Result<bool> {
     Ok(db.execute(ITEM_DELETE, params![item])? > 0)
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct Shown {
 }
 
 /// The first items.
-pub(crate) fn list(db: &Connection, most: u32) -> rusqlite::Result<Vec<Shown>> {
+fn list(db: &Connection, most: u32) -> rusqlite::Result<Vec<Shown>> {
     let mut statement = db.prepare_cached(ITEM_LIST)?;
     let rows = statement.query_map(params![most], |row| {
         Ok(Shown {
@@ -134,6 +134,50 @@ pub(crate) fn list(db: &Connection, most: u32) -> rusqlite::Result<Vec<Shown>> {
         })
     })?;
     rows.collect()
+}
+
+impl Items for Connection {
+    fn take_in(&mut self, mill: &Mill, chunk: &[FeedItem]) -> Result<Report> {
+        let transaction = begin(self)?;
+        let mut follows = Follows::default();
+        for item in chunk {
+            follows.add(item.id, take_in(&transaction, item)?);
+        }
+        let counts = follows.counts();
+        let (updated, wake_updated) = queue::put(mill, &transaction, follows.updated)?;
+        let (new, wake_new) = queue::put(mill, &transaction, follows.new)?;
+        transaction.commit()?;
+        wake_updated.committed();
+        wake_new.committed();
+        Ok(Report::of(chunk, counts, &[updated, new]))
+    }
+
+    fn study(
+        &mut self,
+        item: i64,
+        most: u32,
+        look: &dyn Fn(&[Price]) -> Option<Found>,
+    ) -> Result<()> {
+        let transaction = begin(self)?;
+        match look(&last_prices(&transaction, item, most)?) {
+            None => {}
+            Some(Found::Trend(trend)) => save_trend(&transaction, item, &trend)?,
+            Some(Found::Anomaly(price, found)) => save_anomaly(&transaction, item, price, &found)?,
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn item(&mut self, item: i64) -> Result<Option<(String, i64)>> {
+        Ok(self::item(self, item)?)
+    }
+
+    fn delete(&mut self, item: i64) -> Result<bool> {
+        delete(self, item)
+    }
+
+    fn list(&mut self, most: u32) -> Result<Vec<Shown>> {
+        Ok(list(self, most)?)
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Item sync: market items from JSON files into SQLite, and work that follows
-//! from them on queues in the same file. See README.md.
+//! Item sync: market items from JSON files into SQLite or PostgreSQL, and work
+//! that follows from them on queues in the same database. See README.md.
 //!
 //! The queue part is `queue.rs` and `work.rs`; everything else is about items.
 
@@ -8,8 +8,10 @@ mod args;
 mod db;
 mod error;
 mod feed;
+mod items;
 mod log;
 mod notice;
+mod postgres;
 mod process;
 mod queue;
 mod show;
@@ -30,6 +32,7 @@ use gristmill::Mill;
 
 use args::{Args, Command};
 use error::Result;
+use items::{Items, store_url};
 use notice::Receiver;
 use process::Processes;
 
@@ -47,22 +50,22 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: Args) -> Result<()> {
-    let path = args.db.as_path();
+    let place = args.db.as_str();
     match args.command {
         Command::Sync { files, chunk } => {
-            let (mill, mut db) = open(path, args.retries).await?;
+            let (mill, mut items) = open(place, args.retries).await?;
             for file in &files {
                 let synced = input(file)
-                    .and_then(|input| sync::sync(&mill, &mut db, input, usize::from(chunk)));
+                    .and_then(|input| sync::sync(&mill, items.as_mut(), input, usize::from(chunk)));
                 let file = file.display();
                 println!("{file}: {}", synced.map_err(|error| format!("{file}: {error}"))?);
             }
             Ok(mill.close().await?)
         }
         Command::Work { drain, log, webhook, lease } => {
-            let (mill, db) = open(path, args.retries).await?;
+            let (mill, items) = open(place, args.retries).await?;
             let receiver = webhook.map_or(Receiver::Log(log), Receiver::Webhook);
-            let processes = Arc::new(Processes::new(db, receiver));
+            let processes = Arc::new(Processes::new(items, receiver));
             let lease = lease.map(|seconds| Duration::from_secs(seconds.into()));
             let report = work::work(&mill, processes, drain, args.retries, lease).await?;
             println!("{} done, {} not done", report.done, report.not_done);
@@ -70,12 +73,12 @@ async fn run(args: Args) -> Result<()> {
         }
         Command::Delete { item } => {
             // No queue in sight: the binding works for whoever deletes.
-            let db = db::open(existing(path)?)?;
-            if db::delete(&db, item)? { Ok(()) } else { Err(format!("no item {item}").into()) }
+            let mut items = items::open(existing(place)?).await?;
+            if items.delete(item)? { Ok(()) } else { Err(format!("no item {item}").into()) }
         }
         Command::Show => {
-            let mill = mill(existing(path)?).await?;
-            let items = db::list(&db::open(path)?, show::ITEMS)?;
+            let mill = mill(existing(place)?).await?;
+            let items = items::open(place).await?.list(show::ITEMS)?;
             let queues = mill.inspect().stats().await?;
             match show::show(&mut std::io::stdout().lock(), &queues, &items) {
                 // Whoever read it has seen enough.
@@ -87,26 +90,24 @@ async fn run(args: Args) -> Result<()> {
     }
 }
 
-async fn mill(path: &Path) -> Result<Mill> {
-    Ok(Mill::open(&format!("sqlite://{}", path.display())).await?)
+async fn mill(place: &str) -> Result<Mill> {
+    Ok(Mill::open(&store_url(place)).await?)
 }
 
-/// Opens the queue and the application's tables in one file. The queue comes
-/// first because it sets the file up, its queues last because they are bound
-/// to a table.
-async fn open(
-    path: &Path,
-    retries: bool,
-) -> Result<(Mill, gristmill::sqlite::rusqlite::Connection)> {
-    let mill = mill(path).await?;
-    let db = db::open(path)?;
+/// Opens the queue and the application's tables in one database. The queue
+/// comes first because it sets a file up, its queues last because they are
+/// bound to a table.
+async fn open(place: &str, retries: bool) -> Result<(Mill, Box<dyn Items>)> {
+    let mill = mill(place).await?;
+    let items = items::open(place).await?;
     queue::declare(&mill, retries).await?;
-    Ok((mill, db))
+    Ok((mill, items))
 }
 
 /// Only what is there can be shown or deleted: no empty file is made for it.
-fn existing(path: &Path) -> Result<&Path> {
-    if path.exists() { Ok(path) } else { Err(format!("there is no {}", path.display()).into()) }
+fn existing(place: &str) -> Result<&str> {
+    let is_there = place.contains("://") || Path::new(place).exists();
+    if is_there { Ok(place) } else { Err(format!("there is no {place}").into()) }
 }
 
 fn input(file: &Path) -> Result<Box<dyn Read>> {

@@ -4,24 +4,23 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gristmill::TaskId;
-use gristmill::sqlite::rusqlite::Connection;
 
 use crate::anomaly::{self, anomaly};
-use crate::db;
 use crate::error::Result;
+use crate::items::{Found, Items};
 use crate::notice::{Notice, Receiver};
 use crate::trend::{self, trend};
 
 /// The processes and what they work with.
 #[derive(Debug)]
 pub(crate) struct Processes {
-    db: Mutex<Connection>,
+    items: Mutex<Box<dyn Items>>,
     receiver: Receiver,
 }
 
 impl Processes {
-    pub(crate) fn new(db: Connection, receiver: Receiver) -> Self {
-        Processes { db: Mutex::new(db), receiver }
+    pub(crate) fn new(items: Box<dyn Items>, receiver: Receiver) -> Self {
+        Processes { items: Mutex::new(items), receiver }
     }
 
     /// Runs one of them where waiting for the database or the network blocks
@@ -33,42 +32,34 @@ impl Processes {
         tokio::task::spawn_blocking(move || process(&self)).await?
     }
 
-    fn db(&self) -> MutexGuard<'_, Connection> {
+    fn items(&self) -> MutexGuard<'_, Box<dyn Items>> {
         // A transaction that a panic cut off was rolled back as it was dropped.
-        self.db.lock().unwrap_or_else(PoisonError::into_inner)
+        self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Computes an item's trend anew.
     pub(crate) fn price_trend(&self, item: i64) -> Result<()> {
-        let mut db = self.db();
-        let transaction = db::begin(&mut db)?;
-        let prices = db::last_prices(&transaction, item, trend::WINDOW)?;
-        let cents: Vec<i64> = prices.iter().map(|price| price.cents).collect();
-        if let Some(trend) = trend(&cents) {
-            db::save_trend(&transaction, item, &trend)?;
-        }
-        Ok(transaction.commit()?)
+        self.items().study(item, trend::WINDOW, &|prices| {
+            let cents: Vec<i64> = prices.iter().map(|price| price.cents).collect();
+            trend(&cents).map(Found::Trend)
+        })
     }
 
     /// Compares an item's newest price with those before it.
     pub(crate) fn price_anomaly(&self, item: i64) -> Result<()> {
-        let mut db = self.db();
-        let transaction = db::begin(&mut db)?;
-        let prices = db::last_prices(&transaction, item, anomaly::WINDOW + 1)?;
-        if let [earlier @ .., newest] = prices.as_slice() {
+        self.items().study(item, anomaly::WINDOW + 1, &|prices| {
+            let (newest, earlier) = prices.split_last()?;
             let earlier: Vec<i64> = earlier.iter().map(|price| price.cents).collect();
-            if let Some(anomaly) = anomaly(&earlier, newest.cents) {
-                db::save_anomaly(&transaction, item, newest.id, &anomaly)?;
-            }
-        }
-        Ok(transaction.commit()?)
+            let found = anomaly(&earlier, newest.cents)?;
+            Some(Found::Anomaly(newest.id, found))
+        })
     }
 
     /// Tells of a new item. The task's number goes along: should the notice be
     /// sent twice because the process died in between, its receiver can tell.
     pub(crate) fn new_item(&self, item: i64, task: TaskId) -> Result<()> {
         // The database is free again before the notice is on its way.
-        let known = db::item(&self.db(), item)?;
+        let known = self.items().item(item)?;
         match known {
             Some((name, price_cents)) => {
                 self.receiver.tell(&Notice { task: task.0, item, name, price_cents })
@@ -82,6 +73,7 @@ impl Processes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db;
     use crate::feed::FeedItem;
 
     fn processes(prices: &[u32]) -> Processes {
@@ -91,11 +83,11 @@ mod tests {
             db::take_in(&db, &item).expect("taken in");
         }
         let folder = tempfile::tempdir().expect("a folder");
-        Processes::new(db, Receiver::Log(folder.path().join("gone").join("log")))
+        Processes::new(Box::new(db), Receiver::Log(folder.path().join("gone").join("log")))
     }
 
     fn shown(processes: &Processes) -> db::Shown {
-        db::list(&processes.db(), 1).expect("a list").remove(0)
+        processes.items().list(1).expect("a list").remove(0)
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The queue part, first half: which tasks there are, how their queues are
 //! declared, and how a chunk puts them in its own transaction.
 
-use gristmill::core::{PutReport, Unique};
-use gristmill::sqlite::WakeGuard;
-use gristmill::sqlite::rusqlite::Transaction;
-use gristmill::{Mill, TaskType};
+use gristmill::core::{PutReport, PutRequest, Unique};
+use gristmill::postgres::tokio_postgres;
+use gristmill::sqlite::rusqlite;
+use gristmill::{Mill, QueueName, RawTask, TaskType};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -45,13 +45,10 @@ task!(
 );
 
 /// Says how the queues are. Failures wait for a person at once, unless
-/// retries are asked for.
-///
-/// The sync's two queues skip what already stands or runs. That loses nothing:
-/// the PRICE_UPDATED that stands has its follow-ups still ahead of it, and they
-/// read the prices as they are then. The follow-ups do read, so a change in the
-/// middle of their run needs another one: for them only a waiting task counts
-/// (`unique: pending`).
+/// retries are asked for. The sync's two queues skip what stands or runs, which
+/// loses nothing: its follow-ups are still ahead of it, and read the prices as
+/// they are then. A change in the middle of a follow-up's run needs another
+/// one: for them only a waiting task counts (`unique: pending`).
 pub(crate) async fn declare(mill: &Mill, retries: bool) -> Result<()> {
     let max_attempts = if retries { 5 } else { 1 };
     for (queue, unique) in [
@@ -60,11 +57,8 @@ pub(crate) async fn declare(mill: &Mill, retries: bool) -> Result<()> {
         (PriceTrend::QUEUE, Unique::Pending),
         (PriceAnomaly::QUEUE, Unique::Pending),
     ] {
-        mill.declare_queue(queue)
-            .max_attempts(max_attempts)
-            .unique(unique)
-            .bind("item", "id")
-            .await?;
+        let declaring = mill.declare_queue(queue).max_attempts(max_attempts).unique(unique);
+        declaring.bind("item", "id").await?;
     }
     Ok(())
 }
@@ -73,13 +67,28 @@ pub(crate) async fn declare(mill: &Mill, retries: bool) -> Result<()> {
 /// guard is to be told of the commit.
 pub(crate) fn put<T: TaskType>(
     mill: &Mill,
-    transaction: &Transaction<'_>,
+    transaction: &rusqlite::Transaction<'_>,
     tasks: Vec<T>,
-) -> Result<(PutReport, WakeGuard)> {
+) -> Result<(PutReport, gristmill::sqlite::WakeGuard)> {
     let (report, wake) = mill.put_in(transaction, tasks)?;
-    // An item without its task would never be looked at again: rather no item.
-    if let Some(why) = report.first_refusal() {
-        return Err(why.clone().into());
-    }
-    Ok((report, wake))
+    Ok((whole(report)?, wake))
+}
+
+/// The same in PostgreSQL.
+pub(crate) async fn put_in_postgres<T: TaskType>(
+    mill: &Mill,
+    transaction: &tokio_postgres::Transaction<'_>,
+    tasks: Vec<T>,
+) -> Result<(PutReport, gristmill::postgres::WakeGuard)> {
+    let store = mill.postgres().ok_or("the queue is not in PostgreSQL")?;
+    let tasks =
+        tasks.iter().map(|task| RawTask::typed(task)?.into_new_task()).collect::<Result<_, _>>()?;
+    let request = PutRequest { queue: QueueName::new(T::QUEUE)?, tasks, atomic: false };
+    let (report, wake) = store.put_in(transaction, &request).await?;
+    Ok((whole(report)?, wake))
+}
+
+/// An item without its task would never be looked at again: rather no item.
+fn whole(report: PutReport) -> Result<PutReport> {
+    report.first_refusal().cloned().map_or(Ok(report), |why| Err(why.into()))
 }

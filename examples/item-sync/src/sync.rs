@@ -5,12 +5,13 @@ use std::fmt;
 use std::io::Read;
 
 use gristmill::Mill;
-use gristmill::sqlite::rusqlite::Connection;
+use gristmill::core::PutReport;
 
-use crate::db;
+use crate::db::Taken;
 use crate::error::Result;
 use crate::feed::{FeedItem, read_chunks};
-use crate::queue::{self, NewItem, PriceUpdated};
+use crate::items::Items;
+use crate::queue::{NewItem, PriceUpdated};
 
 /// What a sync did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,6 +25,22 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// What a chunk that was taken in amounts to.
+    pub(crate) fn of(
+        chunk: &[FeedItem],
+        (prices, items): (usize, usize),
+        puts: &[PutReport],
+    ) -> Self {
+        Report {
+            chunks: 1,
+            items: chunk.len(),
+            new_items: items,
+            new_prices: prices,
+            enqueued: puts.iter().map(PutReport::enqueued).sum(),
+            skipped: puts.iter().map(PutReport::duplicates).sum(),
+        }
+    }
+
     fn add(&mut self, chunk: &Report) {
         self.chunks += chunk.chunks;
         self.items += chunk.items;
@@ -48,13 +65,13 @@ impl fmt::Display for Report {
 /// file again completes it: what stands already changes nothing.
 pub(crate) fn sync(
     mill: &Mill,
-    db: &mut Connection,
+    items: &mut dyn Items,
     input: impl Read,
     size: usize,
 ) -> Result<Report> {
     let mut report = Report::default();
     let read = read_chunks(input, size, |chunk| {
-        report.add(&take_in(mill, db, chunk)?);
+        report.add(&items.take_in(mill, chunk)?);
         Ok(())
     });
     match read {
@@ -67,32 +84,27 @@ pub(crate) fn sync(
     }
 }
 
-/// Takes a chunk in, in one transaction.
-fn take_in(mill: &Mill, db: &mut Connection, chunk: &[FeedItem]) -> Result<Report> {
-    let transaction = db::begin(db)?;
-    let (mut updated, mut new) = (Vec::new(), Vec::new());
-    for item in chunk {
-        let taken = db::take_in(&transaction, item)?;
-        // An item that occurs twice may be put twice: the queue skips it.
+/// The tasks that follow from the items of a chunk.
+#[derive(Debug, Default)]
+pub(crate) struct Follows {
+    pub(crate) updated: Vec<PriceUpdated>,
+    pub(crate) new: Vec<NewItem>,
+}
+
+impl Follows {
+    /// An item was taken in. One that occurs twice may be put twice: the queue
+    /// skips it.
+    pub(crate) fn add(&mut self, item: i64, taken: Taken) {
         if taken.price_changed {
-            updated.push(PriceUpdated { item: item.id });
+            self.updated.push(PriceUpdated { item });
         }
         if taken.is_new {
-            new.push(NewItem { item: item.id });
+            self.new.push(NewItem { item });
         }
     }
-    let (new_prices, new_items) = (updated.len(), new.len());
-    let (updated, wake_updated) = queue::put(mill, &transaction, updated)?;
-    let (new, wake_new) = queue::put(mill, &transaction, new)?;
-    transaction.commit()?;
-    wake_updated.committed();
-    wake_new.committed();
-    Ok(Report {
-        chunks: 1,
-        items: chunk.len(),
-        new_items,
-        new_prices,
-        enqueued: updated.enqueued() + new.enqueued(),
-        skipped: updated.duplicates() + new.duplicates(),
-    })
+
+    /// New prices and new items.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.updated.len(), self.new.len())
+    }
 }

@@ -15,6 +15,7 @@ mod fail;
 mod kill;
 mod lost;
 mod memory;
+mod postgres;
 mod shop;
 mod sync;
 mod webhook;

@@ -1,0 +1,123 @@
+//! The same application with its items and queues in PostgreSQL.
+
+use gristmill::core::QueueStats;
+use gristmill::{Mill, QueueName};
+use gristmill_pgserver::{Database, Error, Server};
+
+use crate::shop::{Ran, Shop};
+
+const DAY_1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/day-1.json");
+const DAY_2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/day-2.json");
+
+/// A shop whose database is on a server.
+struct Served {
+    shop: Shop,
+    database: Database,
+}
+
+impl Served {
+    fn new() -> Self {
+        let server = Server::shared().expect("PostgreSQL");
+        let database = server.database("items", prepare).expect("a database");
+        Served { shop: Shop::new(), database }
+    }
+
+    fn ok(&self, args: &[&str]) -> Ran {
+        let url = self.database.url();
+        let args: Vec<&str> = ["--db", &url].iter().chain(args).copied().collect();
+        self.shop.ok(&args)
+    }
+
+    fn sync(&self, items: &[(i64, u32)]) -> Ran {
+        self.shop.file("feed.json", items);
+        self.ok(&["sync", "feed.json"])
+    }
+
+    fn ask(&self, sql: &str) -> String {
+        self.database.psql(sql).expect(sql)
+    }
+
+    /// Pending, processing, failed.
+    fn standing(&self, queue: &str) -> (u64, u64, u64) {
+        let queue = QueueName::new(queue).expect("a name");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let stats: QueueStats = runtime.expect("a runtime").block_on(async {
+            let mill = Mill::open(&self.database.url()).await.expect("a store");
+            let stats = mill.inspect().queue(queue.as_str()).await.expect("stats");
+            mill.close().await.expect("closed");
+            stats
+        });
+        (stats.pending(), stats.processing, stats.failed)
+    }
+}
+
+/// The queue's schema; the application makes its own tables.
+fn prepare(url: &str) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let opened = runtime
+        .map_err(|error| Error::new(error.to_string()))?
+        .block_on(async { Mill::open(url).await?.close().await });
+    opened.map_err(|error| Error::new(error.to_string()))
+}
+
+#[test]
+fn a_sync_and_a_drain_leave_what_they_leave_in_sqlite() {
+    let there = Served::new();
+    let here = Shop::new();
+    for args in [&["sync", DAY_1][..], &["work", "--drain"], &["sync", DAY_2], &["work", "--drain"]]
+    {
+        assert_eq!(there.ok(args).stdout, here.ok(args).stdout, "{args:?}");
+    }
+    assert_eq!(there.ok(&["show"]).stdout, here.ok(&["show"]).stdout);
+    assert_eq!(there.shop.notices().len(), here.notices().len());
+}
+
+#[test]
+fn syncing_twice_puts_nothing_twice() {
+    let served = Served::new();
+    served.ok(&["sync", DAY_1]);
+    let again = served.ok(&["sync", DAY_1]);
+    assert!(again.stdout.contains("0 tasks put, 0 skipped"), "{again:?}");
+    assert_eq!(served.standing("PRICE_UPDATED"), (11, 0, 0));
+    let changed = served.sync(&[(1001, 1), (1002, 2), (9, 3)]);
+    assert!(changed.stdout.contains("2 tasks put, 2 skipped"), "{changed:?}");
+}
+
+#[test]
+fn a_chunk_stands_whole_with_its_tasks_or_not_at_all() {
+    let served = Served::new();
+    // The second chunk cannot be read: the first one stands, with its tasks.
+    let feed = r#"[{"id":1,"name":"a","price_cents":1},{"id":2,"name":"b","price_cents":1},
+                   {"id":3,"name":"c","price_cents":1},{"id":4}]"#;
+    std::fs::write(served.shop.path("feed.json"), feed).expect("a file");
+    let url = served.database.url();
+    let ran = served.shop.run(&["--db", &url, "sync", "feed.json", "--chunk", "2"]);
+    assert!(!ran.ok && ran.stderr.contains("2 items in 1 chunks stand"), "{ran:?}");
+    assert_eq!(served.ask("SELECT count(*) FROM item"), "2");
+    assert_eq!(served.standing("NEW_ITEM"), (2, 0, 0));
+}
+
+#[test]
+fn a_deleted_item_takes_its_tasks_along_whoever_deletes() {
+    let served = Served::new();
+    served.sync(&[(1, 100), (2, 100), (3, 100)]);
+    served.ok(&["delete", "1"]);
+    assert_eq!(served.standing("PRICE_UPDATED").0, 2);
+    served.ask("DELETE FROM item WHERE id = 2");
+    assert_eq!((served.standing("PRICE_UPDATED").0, served.standing("NEW_ITEM").0), (1, 1));
+    served.ask("TRUNCATE item CASCADE");
+    assert_eq!((served.standing("PRICE_UPDATED").0, served.standing("NEW_ITEM").0), (0, 0));
+}
+
+#[test]
+fn a_failed_notice_waits_for_a_person_and_its_follow_ups_are_done() {
+    let served = Served::new();
+    served.sync(&[(1, 100), (2, 100)]);
+    served.ok(&["work", "--drain", "--webhook", "http://127.0.0.1:9/"]);
+    assert_eq!(served.standing("NEW_ITEM"), (0, 0, 2));
+    assert_eq!(served.standing("price-trend"), (0, 0, 0));
+    let retried = "SELECT gristmill.retry_failed('NEW_ITEM', 'the webhook is back')";
+    assert_eq!(served.ask(retried), "2");
+    served.ok(&["work", "--drain"]);
+    assert_eq!((served.standing("NEW_ITEM"), served.shop.notices().len()), ((0, 0, 0), 2));
+}

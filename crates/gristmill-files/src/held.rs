@@ -1,7 +1,7 @@
 //! What one process knows of the folder: every task without its payload, and
 //! where its file is.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use crate::frame::Entry;
 use crate::intent::{self, Intent};
 use crate::spool::{self, CORRUPT, Spool};
 use crate::task_file;
+use crate::touched::Touched;
 
 /// A task's file as this process knows it.
 #[derive(Debug, Clone)]
@@ -33,7 +34,7 @@ pub(crate) struct Held {
     pub(crate) known: HashMap<TaskId, Known>,
     pub(crate) intent: Intent,
     /// Tasks whose files changed since the checkpoint.
-    pub(crate) touched: BTreeSet<TaskId>,
+    pub(crate) touched: Touched,
     /// The id the next task gets, as it was last written down.
     pub(crate) next_id: i64,
     /// The segment that the last checkpoint goes on from.
@@ -145,7 +146,7 @@ pub(crate) fn set_file_aside(spool: &Spool, path: &std::path::Path) -> Result<()
 fn take_over(
     ledger: &mut Ledger,
     known: &mut HashMap<TaskId, Known>,
-    touched: &mut BTreeSet<TaskId>,
+    touched: &mut Touched,
     entries: Vec<Entry>,
     now: Timestamp,
 ) -> Result<()> {

@@ -6,11 +6,13 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gristmill_core::{Clock, Limits, Result, StoreError, WakeSignal};
+use gristmill_core::{Clock, Limits, Result, StoreError, Timestamp, WakeSignal};
 
 use crate::ask::{Ask, Desk, Order};
+use crate::checkpoint::Prepared;
 use crate::held::Held;
 use crate::intent::Keep;
 use crate::load::{Opener, load};
@@ -45,6 +47,8 @@ pub(crate) struct Keeper {
     pub(crate) present: File,
     /// Nothing after an error: then the folder is read anew.
     pub(crate) held: Option<Held>,
+    /// A checkpoint whose files are being synced.
+    syncing: Option<Syncing>,
     /// Since when something of a relaxed queue is not synced.
     unsynced: Option<Instant>,
     /// When another process was last seen writing.
@@ -52,6 +56,9 @@ pub(crate) struct Keeper {
     /// The end was asked for while a group was gathered.
     closing: bool,
 }
+
+/// A checkpoint whose files a thread is syncing.
+type Syncing = (Prepared, JoinHandle<Result<()>>);
 
 /// Why a group has no outcomes.
 enum Broken {
@@ -68,6 +75,7 @@ impl Keeper {
             lock,
             present,
             held: Some(held),
+            syncing: None,
             unsynced: None,
             shared: None,
             closing: false,
@@ -200,9 +208,7 @@ impl Keeper {
             Err(Unwritten::Nothing(error)) => return Err(Broken::Group(error)),
             Err(Unwritten::Unknown(error)) => return Err(Broken::Whole(error)),
         }
-        if held.intent.position().offset > self.setup.intent_bytes
-            && let Err(error) = held.checkpoint(now, Keep::Few)
-        {
+        if let Err(error) = step_checkpoint(&self.setup, &mut self.syncing, &mut held, now) {
             tracing::warn!(%error, "no checkpoint could be made");
         }
         let woken = held.ledger.take_woken();
@@ -214,9 +220,21 @@ impl Keeper {
         Ok(outcomes)
     }
 
+    /// Waits for a checkpoint that is under way, because another one is to be
+    /// made in one go.
+    fn end_syncing(&mut self) -> bool {
+        self.syncing.take().map(|(_, syncing)| syncing.join()).is_some()
+    }
+
     /// Gives back the room that the intent takes; returns whether it could.
     fn make_room(&mut self) -> bool {
-        let made = self.with_folder(|held, now| held.checkpoint(now, Keep::None));
+        let syncing = self.end_syncing();
+        let made = self.with_folder(|held, now| {
+            if syncing {
+                held.touched.set_many();
+            }
+            held.checkpoint(now, Keep::None)
+        });
         if let Err(error) = &made {
             tracing::warn!(%error, "no room could be made");
         }
@@ -225,7 +243,7 @@ impl Keeper {
 
     fn with_folder<T>(
         &mut self,
-        work: impl FnOnce(&mut Held, gristmill_core::Timestamp) -> Result<T>,
+        work: impl FnOnce(&mut Held, Timestamp) -> Result<T>,
     ) -> Result<T> {
         let path = self.setup.spool.at(LOCK);
         let turn = self.lock.take(&path, self.setup.busy_timeout)?;
@@ -248,12 +266,16 @@ impl Keeper {
     /// The last to leave makes a checkpoint, so that the folder stands for
     /// itself: a person may then change it by hand.
     fn leave(&mut self) {
+        let syncing = self.end_syncing();
         let path = self.setup.spool.at(LOCK);
         let left = self.lock.take(&path, self.setup.busy_timeout).and_then(|turn| {
             if self.present.try_lock().is_ok()
                 && let Ok((mut held, _)) = take_up(&self.setup, self.held.take())
                 && held.intent.position().offset > 0
             {
+                if syncing {
+                    held.touched.set_many();
+                }
                 held.checkpoint(self.setup.clock.now(), Keep::None)?;
             }
             drop(turn);
@@ -277,4 +299,39 @@ fn take_up(setup: &Setup, held: Option<Held>) -> Result<(Held, bool)> {
     }
     let held = load(&setup.spool, &setup.limits, Opener::Another, now)?;
     Ok((held, true))
+}
+
+/// A checkpoint in steps. Syncing a whole file system may take long, so a
+/// thread does it, and others have their turns meanwhile.
+fn step_checkpoint(
+    setup: &Setup,
+    under_way: &mut Option<Syncing>,
+    held: &mut Held,
+    now: Timestamp,
+) -> Result<()> {
+    if let Some((prepared, syncing)) = under_way.take() {
+        if !syncing.is_finished() {
+            *under_way = Some((prepared, syncing));
+            return Ok(());
+        }
+        let Ok(Ok(())) = syncing.join() else {
+            held.touched.set_many();
+            return Err(StoreError::Unavailable("the files could not be synced".to_owned()));
+        };
+        return held.finish_checkpoint(&prepared, Keep::Few);
+    }
+    if held.intent.position().offset <= setup.intent_bytes {
+        return Ok(());
+    }
+    if held.touched.few().is_some() || cfg!(not(target_os = "linux")) {
+        return held.checkpoint(now, Keep::Few);
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let prepared = held.begin_checkpoint(now)?;
+        let spool = setup.spool.clone();
+        let syncing = std::thread::spawn(move || spool.sync_everything());
+        *under_way = Some((prepared, syncing));
+    }
+    Ok(())
 }

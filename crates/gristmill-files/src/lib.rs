@@ -15,6 +15,7 @@
 mod apply;
 mod ask;
 mod check;
+mod checkpoint;
 mod errors;
 mod fact;
 mod frame;
@@ -32,6 +33,7 @@ mod snapshot;
 mod spool;
 mod store;
 mod task_file;
+mod touched;
 mod verbs;
 mod worker_text;
 

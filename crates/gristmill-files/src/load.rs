@@ -1,6 +1,6 @@
 //! Opening the folder: the state file, the intent since then, and the files.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use crate::scan::{self, Unusable};
 use crate::snapshot;
 use crate::spool::{Spool, rename, unlink};
 use crate::task_file;
+use crate::touched::Touched;
 
 /// Who opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,11 +65,14 @@ pub(crate) fn load(spool: &Spool, limits: &Limits, opener: Opener, now: Timestam
         ledger,
         known: HashMap::new(),
         intent,
-        touched: wanted.keys().copied().collect::<BTreeSet<_>>(),
+        touched: Touched::default(),
         next_id: 0,
         checkpoint: segment,
         unapplied: false,
     };
+    for id in wanted.keys() {
+        held.touched.insert(*id);
+    }
     match opener {
         Opener::First => {
             spool.clear_aside()?;

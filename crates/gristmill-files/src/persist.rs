@@ -10,15 +10,8 @@ use crate::apply::{self, Before};
 use crate::fact::Fact;
 use crate::frame::Entry;
 use crate::held::{Held, Unread};
-use crate::intent::Keep;
 use crate::schedule_text::ScheduleText;
-use crate::spool::sync_folder;
-use crate::{snapshot, spool, task_file};
-
-/// Up to this many tasks are synced one by one at a checkpoint; more go with
-/// the whole file system, where the system can do that.
-#[cfg(target_os = "linux")]
-const ONE_BY_ONE: usize = 64;
+use crate::{snapshot, task_file};
 
 /// How a frame is written, lightest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,50 +188,5 @@ impl Held {
             }
         }
         Ok(sync)
-    }
-
-    /// Syncs the files, writes the state, and begins a new segment.
-    pub(crate) fn checkpoint(&mut self, now: Timestamp, keep: Keep) -> Result<()> {
-        if self.unapplied {
-            self.catch_up(now)?;
-        }
-        if keep == Keep::None {
-            self.intent.drop_old(self.checkpoint, keep)?;
-        }
-        self.sync_files()?;
-        self.intent.rotate()?;
-        let segment = self.intent.position().segment;
-        snapshot::write(&self.spool, &self.ledger, segment, now)?;
-        self.touched.clear();
-        self.checkpoint = segment;
-        self.intent.drop_old(segment, keep)
-    }
-
-    fn sync_files(&self) -> Result<()> {
-        #[cfg(target_os = "linux")]
-        if self.touched.len() > ONE_BY_ONE {
-            return self.spool.sync_everything();
-        }
-        let mut folders = std::collections::BTreeSet::new();
-        for id in &self.touched {
-            if let Some(known) = self.known.get(id) {
-                let path = self.spool.task(known.state, *id, known.queue.as_str());
-                match spool::open(&path).and_then(|file| file.sync_all()) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(crate::errors::fault(&path, &error));
-                    }
-                    _ => {}
-                }
-            }
-            for state in gristmill_core::State::ALL {
-                let folder = self.spool.folder(state);
-                folders.insert(folder.join(spool::shard(*id)));
-                folders.insert(folder);
-            }
-        }
-        for folder in folders.iter().filter(|folder| folder.exists()) {
-            sync_folder(folder)?;
-        }
-        Ok(())
     }
 }

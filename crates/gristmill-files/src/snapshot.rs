@@ -1,6 +1,8 @@
 //! The state file: everything but the tasks' files as of a checkpoint, and
 //! where the intent goes on from there.
 
+use std::io::{BufRead, BufReader};
+
 use gristmill_core::memory::State as Ledger;
 use gristmill_core::{Result, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -54,8 +56,8 @@ fn line(text: &mut String, value: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Writes the state file: the intent before `segment` is not needed any more.
-pub(crate) fn write(spool: &Spool, ledger: &Ledger, segment: u64, now: Timestamp) -> Result<()> {
+/// The state file's text: the intent before `segment` is in it.
+pub(crate) fn text(ledger: &Ledger, segment: u64, now: Timestamp) -> Result<String> {
     let mut text = String::new();
     line(&mut text, &Opening { gristmill_state: 1, segment })?;
     for fact in facts(ledger, now) {
@@ -64,7 +66,18 @@ pub(crate) fn write(spool: &Spool, ledger: &Ledger, segment: u64, now: Timestamp
     let sum = sum(&text);
     text.push_str(&sum);
     text.push('\n');
-    spool.replace(STATE, text.as_bytes())
+    Ok(text)
+}
+
+/// The segment that the state file goes on from.
+pub(crate) fn segment(spool: &Spool) -> Result<u64> {
+    let path = spool.at(STATE);
+    let mut first = String::new();
+    let file = std::fs::File::open(&path).at(&path)?;
+    BufReader::new(file).read_line(&mut first).at(&path)?;
+    let opening: Opening =
+        serde_json::from_str(&first).map_err(|e| corrupt(&path.display().to_string(), e))?;
+    Ok(opening.segment)
 }
 
 /// Reads the state file into an empty ledger; the segment to go on from.

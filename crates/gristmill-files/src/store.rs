@@ -17,7 +17,7 @@ use crate::keeper::{Keeper, Setup};
 use crate::load::{Opener, load};
 use crate::lock::Lock;
 use crate::persist::Sync;
-use crate::spool::{Begun, LOCK, PRESENT, Spool, open_own};
+use crate::spool::{Begun, LOCK, PRESENT, STATE, Spool, open_own};
 use crate::{intent, snapshot};
 
 /// Tasks as files in a folder.
@@ -52,7 +52,7 @@ impl FilesStore {
         if spool.begin(options.create)? == Begun::New {
             let ledger = Ledger::unbounded(options.limits.clone());
             intent::make_segment(&spool, 1)?;
-            snapshot::write(&spool, &ledger, 1, now)?;
+            spool.replace(STATE, snapshot::text(&ledger, 1, now)?.as_bytes())?;
             spool.mark()?;
         }
         let present = open_own(&spool.at(PRESENT)).at(&spool.at(PRESENT))?;

@@ -8,7 +8,9 @@ use gristmill_core::Store;
 use gristmill_files::{FilesStore, Options};
 
 fn spool(folder: &Path) -> FilesStore {
-    FilesStore::open(folder.join("spool"), Options::default()).expect("the spool opens clean")
+    // Checkpoints come often, so that many a kill meets one.
+    let options = Options { intent_bytes: 40_000, ..Options::default() };
+    FilesStore::open(folder.join("spool"), options).expect("the spool opens clean")
 }
 
 fn open(folder: &Path) -> Opening<'_> {

@@ -1,0 +1,93 @@
+//! Checkpoints: the files are synced, the state is written anew, and the intent
+//! before is not needed any more.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+
+use gristmill_core::{Result, State, TaskId, Timestamp};
+
+use crate::errors::fault;
+use crate::held::Held;
+use crate::intent::Keep;
+use crate::spool::{STATE, sync_folder};
+use crate::{snapshot, spool};
+
+/// A state that is true from this segment on, once the files are synced.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    segment: u64,
+    text: String,
+}
+
+impl Held {
+    /// Makes a checkpoint in one go.
+    pub(crate) fn checkpoint(&mut self, now: Timestamp, keep: Keep) -> Result<()> {
+        if keep == Keep::None {
+            self.intent.drop_old(self.checkpoint, keep)?;
+        }
+        if self.unapplied {
+            self.catch_up(now)?;
+        }
+        self.sync_files()?;
+        let prepared = self.begin_checkpoint(now)?;
+        self.finish_checkpoint(&prepared, keep)
+    }
+
+    /// Begins a new segment. The state as of now may be written once all files
+    /// are synced, however far the intent has gone by then: what comes is in
+    /// the new segment, and rolling forward from there leads to the same end.
+    pub(crate) fn begin_checkpoint(&mut self, now: Timestamp) -> Result<Prepared> {
+        if self.unapplied {
+            self.catch_up(now)?;
+        }
+        self.intent.rotate()?;
+        let segment = self.intent.position().segment;
+        let text = snapshot::text(&self.ledger, segment, now)?;
+        self.touched = crate::touched::Touched::default();
+        Ok(Prepared { segment, text })
+    }
+
+    /// Writes the state, unless another process has written a later one.
+    pub(crate) fn finish_checkpoint(&mut self, prepared: &Prepared, keep: Keep) -> Result<()> {
+        let written = snapshot::segment(&self.spool)?;
+        if written < prepared.segment {
+            self.spool.replace(STATE, prepared.text.as_bytes())?;
+        }
+        self.checkpoint = written.max(prepared.segment);
+        self.intent.drop_old(self.checkpoint, keep)
+    }
+
+    fn sync_files(&self) -> Result<()> {
+        if let Some(few) = self.touched.few() {
+            return self.sync_tasks(few);
+        }
+        #[cfg(target_os = "linux")]
+        return self.spool.sync_everything();
+        #[cfg(not(target_os = "linux"))]
+        self.sync_tasks(&self.known.keys().copied().collect())
+    }
+
+    fn sync_tasks(&self, tasks: &BTreeSet<TaskId>) -> Result<()> {
+        let mut folders = BTreeSet::new();
+        for id in tasks {
+            if let Some(known) = self.known.get(id) {
+                let path = self.spool.task(known.state, *id, known.queue.as_str());
+                match spool::open(&path).and_then(|file| file.sync_all()) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        return Err(fault(&path, &error));
+                    }
+                    _ => {}
+                }
+            }
+            for state in State::ALL {
+                let folder = self.spool.folder(state);
+                folders.insert(folder.join(spool::shard(*id)));
+                folders.insert(folder);
+            }
+        }
+        for folder in folders.iter().filter(|folder| folder.exists()) {
+            sync_folder(folder)?;
+        }
+        Ok(())
+    }
+}

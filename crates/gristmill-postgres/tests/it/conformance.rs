@@ -1,9 +1,10 @@
-//! Runs the common behaviours on a database each.
+//! Runs the common behaviours on a database each, and random histories against
+//! the memory store.
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use gristmill_conformance::Harness;
+use gristmill_conformance::{Harness, LIMIT, behaviours, check, history};
 use gristmill_core::{Limits, ManualClock, Store};
 use gristmill_pgserver::Database;
 
@@ -13,11 +14,23 @@ use crate::support::{database_within, on_clock};
 #[derive(Default)]
 struct Databases {
     last: Mutex<Option<Arc<Database>>>,
+    /// Through a pgbouncer in transaction mode.
+    pooled: bool,
 }
 
 impl Databases {
-    fn url(&self) -> String {
-        self.last.lock().unwrap().as_ref().expect("opened before").url()
+    async fn store(&self, clock: Arc<ManualClock>, limits: Limits) -> Arc<dyn Store> {
+        let database = self.last.lock().unwrap().clone().expect("opened before");
+        let url = if self.pooled {
+            let listen = database.url().replace('%', "%25").replace('&', "%26");
+            let pooled = tokio::task::spawn_blocking(move || database.pgbouncer_url());
+            let pooled = pooled.await.expect("a thread").expect("pgbouncer runs");
+            let and = if pooled.contains('?') { '&' } else { '?' };
+            format!("{pooled}{and}statement_mode=unnamed&listen_url={listen}")
+        } else {
+            database.url()
+        };
+        on_clock(&url, clock, limits).await
     }
 }
 
@@ -50,12 +63,41 @@ impl Harness for Databases {
                 let _ = driven.await;
             }
         }
-        on_clock(&self.url(), clock, limits).await
+        self.store(clock, limits).await
     }
 
     async fn reopen(&self, clock: Arc<ManualClock>, limits: Limits) -> Option<Arc<dyn Store>> {
-        Some(on_clock(&self.url(), clock, limits).await)
+        Some(self.store(clock, limits).await)
     }
 }
 
 gristmill_conformance::suite!(Databases::default());
+
+/// A quarter of the usual number: every step is read back by a dozen queries
+/// that travel to a server.
+#[test]
+fn histories_agree() {
+    history::agree(&Databases::default(), history::cases() / 4);
+}
+
+/// The same through a transaction pooler: no statement has a name, and nothing
+/// outlives its transaction. One test for all: what is new is the way to the
+/// server, and a database for each behaviour again would take minutes.
+#[test]
+fn through_pgbouncer_every_behaviour_holds() {
+    let harness = Arc::new(Databases { pooled: true, ..Databases::default() });
+    let mut broken = Vec::new();
+    for behaviour in behaviours() {
+        let name = behaviour.name;
+        if let Err(failure) = check(behaviour, harness.clone(), LIMIT, name) {
+            broken.push((name, failure));
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn through_pgbouncer_histories_agree() {
+    let harness = Databases { pooled: true, ..Databases::default() };
+    history::agree(&harness, history::cases() / 10);
+}

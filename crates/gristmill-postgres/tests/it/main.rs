@@ -11,5 +11,12 @@
 
 mod conformance;
 mod crash;
+mod migrations;
+mod plans;
+mod policy;
 mod power_cut;
+mod slots;
+mod snapshot;
+mod subjects;
 mod support;
+mod transactions;

@@ -1,9 +1,15 @@
-//! A database with the schema in it, and stores on it.
+//! A database with the schema in it, stores on it, and the port's verbs in
+//! short forms.
 
 use std::sync::Arc;
 
-use gristmill_core::{Limits, ManualClock, Store};
+use gristmill_core::{
+    Claim, ClaimRequest, Declaration, Limits, ManualClock, NewTask, Outcome, Payload, PutReport,
+    PutRequest, QueueName, QueueStats, SettingsPatch, SettleAnswer, Settlement, Store, Token,
+    WorkerId,
+};
 use gristmill_pgserver::{Database, Server};
+use gristmill_postgres::tokio_postgres::{self, Client, NoTls};
 use gristmill_postgres::{Options, PostgresStore};
 
 /// A database of one's own whose schema is made. Blocks.
@@ -29,4 +35,70 @@ pub(crate) async fn database_within() -> Database {
 pub(crate) async fn on_clock(url: &str, clock: Arc<ManualClock>, limits: Limits) -> Arc<dyn Store> {
     let options = Options { clock: Some(clock), limits, ..Options::default() };
     Arc::new(PostgresStore::open(url, options).await.expect("a store"))
+}
+
+/// A store on the server's clock.
+pub(crate) async fn store(url: &str) -> Arc<PostgresStore> {
+    Arc::new(PostgresStore::open(url, Options::default()).await.expect("a store"))
+}
+
+/// The application's own connection.
+pub(crate) async fn application(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("a connection");
+    tokio::spawn(connection);
+    client
+}
+
+pub(crate) fn name(queue: &str) -> QueueName {
+    QueueName::new(queue).expect("a name")
+}
+
+pub(crate) fn task(payload: &str) -> NewTask {
+    NewTask::new(Payload::raw(payload.as_bytes().to_vec()))
+}
+
+pub(crate) fn keyed(key: &str) -> NewTask {
+    NewTask { key: Some(key.to_owned()), ..task(key) }
+}
+
+pub(crate) fn request(queue: &str, tasks: Vec<NewTask>) -> PutRequest {
+    PutRequest { queue: name(queue), tasks, atomic: false }
+}
+
+pub(crate) async fn declare(store: &PostgresStore, queue: &str, settings: SettingsPatch) {
+    let declaration = Declaration { settings, ..Declaration::new(name(queue)) };
+    store.declare_queue(declaration).await.expect("a declaration");
+}
+
+pub(crate) async fn put(store: &PostgresStore, queue: &str, tasks: Vec<NewTask>) -> PutReport {
+    store.put(request(queue, tasks)).await.expect("a put")
+}
+
+pub(crate) fn asking(queue: &str, max: usize) -> ClaimRequest {
+    ClaimRequest {
+        queue: name(queue),
+        max,
+        lease: None,
+        worker: WorkerId::new("w1").expect("a name"),
+        source: None,
+        token: Token::random().expect("randomness"),
+    }
+}
+
+pub(crate) async fn claim(store: &PostgresStore, queue: &str, max: usize) -> Claim {
+    store.claim(asking(queue, max)).await.expect("a claim")
+}
+
+pub(crate) fn settlements(claim: &Claim, outcome: &Outcome) -> Vec<Settlement> {
+    let tasks = claim.tasks.iter();
+    tasks.map(|task| Settlement::new(task.id, claim.token, outcome.clone())).collect()
+}
+
+pub(crate) async fn done(store: &PostgresStore, claim: &Claim) -> Vec<SettleAnswer> {
+    store.settle(settlements(claim, &Outcome::Done)).await.expect("settlements")
+}
+
+pub(crate) async fn stats(store: &PostgresStore, queue: &str) -> QueueStats {
+    let all = store.stats().await.expect("stats");
+    all.into_iter().find(|stats| stats.queue.as_str() == queue).expect("declared")
 }

@@ -140,7 +140,7 @@ CREATE TABLE gristmill.delayed (
 
 -- One row a claim (on queues with count or slots a claim takes one task).
 --   open        ids not settled yet, rising
---   tasks       every task of the claim as it was before it
+--   ids, tasks  every task of the claim as it was before it, in its order
 --   keyed, keys the ids that have a key, and their keys
 --   cancelled   open ids an operator wants ended; lost: ids whose subject went
 -- tasks is kept apart and uncompressed (EXTERNAL): settling a part, or
@@ -158,6 +158,7 @@ CREATE TABLE gristmill.lease (
     keys       text[],
     cancelled  bigint[],
     lost       bigint[],
+    ids        bigint[]    NOT NULL,
     tasks      gristmill.task[] NOT NULL,
     PRIMARY KEY (token)
 ) WITH (

@@ -365,6 +365,7 @@ DECLARE
     v_room     bigint;
     v_count    integer := cardinality(p_payloads);
     v_inserted bigint[];
+    v_entered  integer;
     v_ready    integer;
     v_delayed  integer;
     v_blocked  integer;
@@ -420,61 +421,93 @@ BEGIN
             v_room, false, v_now);
     ELSE
         -- Many at once, in a few statements whatever their number. First the
-        -- keys: which position stands for nothing new?
+        -- keys: which positions stand for nothing new? Usually none.
         IF p_keys IS NOT NULL THEN
-            SELECT array_agg(CASE
-                       WHEN k.key IS NULL OR (k.first = k.position AND s.id IS NULL) THEN NULL
+            SELECT array_agg(k.position), array_agg(CASE
                        WHEN s.id IS NOT NULL
                        THEN ROW(1, s.id, s.run_at, s.source, NULL)::gristmill.put_answer
                        -- A repeat within this put: it stands at `first`.
-                       ELSE ROW(1, -k.first, NULL, NULL, NULL)::gristmill.put_answer
-                   END ORDER BY k.position)
-              INTO v_answers
-              FROM (SELECT u.key, u.position,
+                       ELSE ROW(1, -k.first, NULL, NULL, NULL)::gristmill.put_answer END)
+              INTO v_late, v_again
+              FROM (SELECT u.key, u.position::integer AS position,
                            min(u.position) OVER (PARTITION BY u.key) AS first
-                      FROM unnest(p_keys) WITH ORDINALITY AS u (key, position)) k
+                      FROM unnest(p_keys) WITH ORDINALITY AS u (key, position)
+                     WHERE u.key IS NOT NULL) k
               LEFT JOIN gristmill.task s
-                ON s.queue = v_queue.number AND s.key = k.key AND NOT s.in_flight;
+                ON s.queue = v_queue.number AND s.key = k.key AND NOT s.in_flight
+             WHERE s.id IS NOT NULL OR k.first <> k.position;
+            IF v_late IS NOT NULL THEN
+                v_answers := array_fill(NULL::gristmill.put_answer, ARRAY[v_count]);
+                FOR i IN 1..cardinality(v_late) LOOP
+                    v_answers[v_late[i]] := v_again[i];
+                END LOOP;
+                v_late := NULL;
+            END IF;
         END IF;
         ids := ARRAY(SELECT CASE WHEN v_answers[i] IS NULL
                                  THEN nextval('gristmill.task_id') END
                        FROM generate_series(1, v_count) i);
+        -- Without a key nothing can be met: a plain insert, which is cheaper.
         WITH entered AS (
-            INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, blocked, delayed,
-                slotted, unique_active, encoding, key, grp, source, headers, payload)
-            SELECT n.id, v_queue.number, coalesce(n.priority, 0), n.run_at, v_now, n.blocked,
-                   n.run_at > v_now AND NOT n.blocked, v_queue.slots IS NOT NULL,
-                   v_queue.unique_active, coalesce(n.encoding, 0), n.key, n.grp, n.source,
-                   n.headers::jsonb, n.payload
-              FROM (SELECT g.*,
-                           coalesce(g.at, gristmill.later(v_now, gristmill.span(g.delay)), v_now)
-                               AS run_at,
-                           g.key IS NOT NULL AND EXISTS (
-                               SELECT 1 FROM gristmill.flight f
-                                WHERE f.queue = v_queue.number AND f.key = g.key) AS blocked
-                      FROM unnest(ids, p_payloads, p_encodings, p_keys, p_groups, p_sources,
-                                  p_priorities, p_run_ats, p_delays, p_headers)
-                        AS g (id, payload, encoding, key, grp, source, priority, at, delay, headers)
-                     WHERE g.id IS NOT NULL
-                     -- Two puts of the same keys wait for each other at the
-                     -- first one, instead of crosswise.
-                     ORDER BY CASE WHEN p_keys IS NULL THEN NULL ELSE g.key END) n
-            ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
-            RETURNING id, run_at, delayed, blocked
+            INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, delayed, slotted,
+                unique_active, encoding, grp, source, headers, payload)
+            SELECT g.id, v_queue.number, coalesce(g.priority, 0), w.run_at, v_now,
+                   w.run_at > v_now, v_queue.slots IS NOT NULL, v_queue.unique_active,
+                   coalesce(g.encoding, 0), g.grp, g.source, g.headers::jsonb, g.payload
+              FROM unnest(ids, p_payloads, p_encodings, p_keys, p_groups, p_sources,
+                          p_priorities, p_run_ats, p_delays, p_headers)
+                AS g (id, payload, encoding, key, grp, source, priority, at, delay, headers)
+             CROSS JOIN LATERAL (SELECT coalesce(g.at,
+                 gristmill.later(v_now, gristmill.span(g.delay)), v_now) AS run_at) w
+             WHERE g.key IS NULL
+            RETURNING id, run_at, delayed
         ), waiting AS (
             INSERT INTO gristmill.delayed (run_at, id, queue)
             SELECT e.run_at, e.id, v_queue.number FROM entered e WHERE e.delayed
         )
-        SELECT array_agg(e.id), count(*) FILTER (WHERE e.delayed),
-               count(*) FILTER (WHERE e.blocked)
-          INTO v_inserted, v_delayed, v_blocked
+        SELECT count(*), count(*) FILTER (WHERE e.delayed) INTO v_entered, v_delayed
           FROM entered e;
-        v_ready := coalesce(cardinality(v_inserted), 0) - v_delayed - v_blocked;
-        IF v_answers IS NOT NULL OR cardinality(v_inserted) IS DISTINCT FROM v_count THEN
+        v_ready := v_entered - v_delayed;
+        v_blocked := 0;
+        IF p_keys IS NOT NULL THEN
+            WITH entered AS (
+                INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, blocked,
+                    delayed, slotted, unique_active, encoding, key, grp, source, headers, payload)
+                SELECT g.id, v_queue.number, coalesce(g.priority, 0), w.run_at, v_now, w.blocked,
+                       w.run_at > v_now AND NOT w.blocked, v_queue.slots IS NOT NULL,
+                       v_queue.unique_active, coalesce(g.encoding, 0), g.key, g.grp, g.source,
+                       g.headers::jsonb, g.payload
+                  FROM unnest(ids, p_payloads, p_encodings, p_keys, p_groups, p_sources,
+                              p_priorities, p_run_ats, p_delays, p_headers)
+                    AS g (id, payload, encoding, key, grp, source, priority, at, delay, headers)
+                 CROSS JOIN LATERAL (SELECT
+                     coalesce(g.at, gristmill.later(v_now, gristmill.span(g.delay)), v_now)
+                         AS run_at,
+                     EXISTS (SELECT 1 FROM gristmill.flight f
+                              WHERE f.queue = v_queue.number AND f.key = g.key) AS blocked) w
+                 WHERE g.key IS NOT NULL AND g.id IS NOT NULL
+                 -- Two puts of the same keys wait for each other at the first
+                 -- one, instead of crosswise.
+                 ORDER BY g.key
+                ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
+                RETURNING id, run_at, delayed, blocked
+            ), waiting AS (
+                INSERT INTO gristmill.delayed (run_at, id, queue)
+                SELECT e.run_at, e.id, v_queue.number FROM entered e WHERE e.delayed
+            )
+            SELECT array_agg(e.id), v_entered + count(*),
+                   v_delayed + count(*) FILTER (WHERE e.delayed),
+                   count(*) FILTER (WHERE e.blocked)
+              INTO v_inserted, v_entered, v_delayed, v_blocked
+              FROM entered e;
+            v_ready := v_entered - v_delayed - v_blocked;
+        END IF;
+        IF v_answers IS NOT NULL OR v_entered < v_count THEN
             -- Keys that somebody else put since the first look: one by one.
             SELECT array_agg(i) INTO v_late
               FROM generate_series(1, v_count) i
-             WHERE v_answers[i] IS NULL AND ids[i] <> ALL (coalesce(v_inserted, '{}'));
+             WHERE v_answers[i] IS NULL AND p_keys[i] IS NOT NULL
+               AND ids[i] <> ALL (coalesce(v_inserted, '{}'));
             v_answers := ARRAY(
                 SELECT CASE WHEN v_answers[i] IS NULL
                             THEN ROW(0, ids[i], NULL, NULL, NULL)::gristmill.put_answer

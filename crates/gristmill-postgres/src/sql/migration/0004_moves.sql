@@ -139,17 +139,6 @@ BEGIN
 END
 $$;
 
--- Takes ids out of a lease's open ones; the last one ends the lease.
-CREATE FUNCTION gristmill.close_open(p_token uuid, p_ids bigint[]) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE gristmill.lease l
-       SET open = ARRAY(SELECT unnest(l.open) EXCEPT SELECT unnest(p_ids) ORDER BY 1)
-     WHERE l.token = p_token;
-    DELETE FROM gristmill.lease l WHERE l.token = p_token AND l.open = '{}';
-END
-$$;
-
 -- Takes back tasks whose lease ran out, of one queue or of all, oldest
 -- deadline first. p_held: how long ago this process last distrusted the clock
 -- (null: never); leases whose heartbeat is longer are left alone.

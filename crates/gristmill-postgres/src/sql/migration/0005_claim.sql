@@ -8,7 +8,7 @@
 CREATE FUNCTION gristmill.take(
     p_queue integer, p_level smallint, p_max integer, p_source text,
     p_after timestamptz, p_after_id bigint, p_bytes bigint, p_first boolean, p_now timestamptz,
-    OUT taken gristmill.task[], OUT bytes bigint, OUT full_up boolean
+    OUT taken gristmill.task[], OUT bytes bigint, OUT full_up boolean, OUT any_delayed boolean
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -22,18 +22,20 @@ BEGIN
     LOOP
         IF p_source IS NOT NULL THEN
             SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
-                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight)
-              INTO v_places, v_suspect, bytes, v_waiting
-              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight
+                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
+                   bool_or(p.delayed)
+              INTO v_places, v_suspect, bytes, v_waiting, any_delayed
+              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
                       FROM gristmill.task t
                      WHERE t.queue = p_queue AND t.source = p_source AND NOT t.blocked
                        AND t.priority = p_level AND t.run_at <= p_now
                      ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
         ELSIF p_after IS NOT NULL THEN
             SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
-                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight)
-              INTO v_places, v_suspect, bytes, v_waiting
-              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight
+                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
+                   bool_or(p.delayed)
+              INTO v_places, v_suspect, bytes, v_waiting, any_delayed
+              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
                       FROM gristmill.task t
                      WHERE t.queue = p_queue AND NOT t.blocked
                        AND t.priority = p_level AND t.run_at <= p_now
@@ -41,9 +43,10 @@ BEGIN
                      ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
         ELSE
             SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
-                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight)
-              INTO v_places, v_suspect, bytes, v_waiting
-              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight
+                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
+                   bool_or(p.delayed)
+              INTO v_places, v_suspect, bytes, v_waiting, any_delayed
+              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
                       FROM gristmill.task t
                      WHERE t.queue = p_queue AND NOT t.blocked
                        AND t.priority = p_level AND t.run_at <= p_now
@@ -101,10 +104,7 @@ BEGIN
              WHERE t.ctid = ANY (v_places) AND NOT t.blocked
             RETURNING t AS task
         )
-        SELECT array_agg(g.task ORDER BY (g.task).run_at, (g.task).id),
-               sum(octet_length((g.task).payload))
-          INTO taken, bytes
-          FROM gone g;
+        SELECT array_agg(g.task ORDER BY (g.task).run_at, (g.task).id) INTO taken FROM gone g;
         -- All of them were set aside: the next ones are not.
         EXIT WHEN taken IS NOT NULL OR full_up;
     END LOOP;
@@ -333,6 +333,7 @@ DECLARE
     v_now     timestamptz := coalesce(p_now, clock_timestamp());
     v_queue   gristmill.queue;
     v_lease   interval;
+    v_micros  bigint;
     v_tasks   gristmill.task[];
     v_step    record;
     v_one     record;
@@ -348,6 +349,7 @@ DECLARE
     v_slot    integer;
     v_count   integer;
     v_delayed integer := 0;
+    v_any     boolean := false;
 BEGIN
     SELECT * INTO v_queue FROM gristmill.queue q WHERE q.name = p_queue;
     IF NOT FOUND THEN
@@ -357,8 +359,9 @@ BEGIN
         RAISE EXCEPTION 'this token has claimed before' USING ERRCODE = 'GM409';
     END IF;
     v_lease := coalesce(gristmill.span(p_lease), v_queue.lease);
+    v_micros := extract(epoch FROM v_lease) * 1000000;
     IF v_queue.paused THEN
-        RETURN QUERY SELECT v_now, (extract(epoch FROM v_lease) * 1000000)::bigint, true,
+        RETURN QUERY SELECT v_now, v_micros, true,
             NULL::timestamptz, NULL::bigint, NULL::bigint, NULL::bytea, NULL::smallint,
             NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
             NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::smallint,
@@ -386,6 +389,7 @@ BEGIN
             v_slot := v_one.slot;
             EXIT WHEN v_tasks IS NOT NULL;
         END LOOP;
+        v_any := true;
     ELSE
         IF v_queue.count THEN
             v_left := 1;
@@ -406,6 +410,7 @@ BEGIN
             v_tasks := v_tasks || v_step.taken;
             v_left := v_left - coalesce(cardinality(v_step.taken), 0);
             v_bytes := v_bytes - v_step.bytes;
+            v_any := v_any OR coalesce(v_step.any_delayed, false);
             v_full := v_step.full_up OR v_left <= 0;
             EXIT WHEN v_full;
         END LOOP;
@@ -417,12 +422,13 @@ BEGIN
             SELECT * INTO v_step FROM gristmill.take(v_queue.number, p_hint_level, v_left, NULL,
                 NULL, NULL, v_bytes, v_tasks IS NULL, v_now);
             v_tasks := v_tasks || v_step.taken;
+            v_any := v_any OR coalesce(v_step.any_delayed, false);
             v_swept := extract(epoch FROM clock_timestamp() - v_begin) * 1000000;
         END IF;
     END IF;
 
     IF v_tasks IS NULL THEN
-        RETURN QUERY SELECT v_now, (extract(epoch FROM v_lease) * 1000000)::bigint, false,
+        RETURN QUERY SELECT v_now, v_micros, false,
             gristmill.next_due(v_queue.number, p_source, v_now), v_swept, NULL::bigint,
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
@@ -434,26 +440,27 @@ BEGIN
         SELECT count(*) INTO v_count FROM gristmill.lease l
          WHERE l.queue = v_queue.number AND l.grp = v_group AND l.until > v_now;
     END IF;
-    WITH due AS (
-        DELETE FROM gristmill.delayed d
-         USING unnest(v_tasks) t
-         WHERE t.delayed AND d.run_at = t.run_at AND d.id = t.id
-        RETURNING d.id
-    )
-    SELECT count(*) INTO v_delayed FROM due;
+    IF v_any THEN
+        WITH due AS (
+            DELETE FROM gristmill.delayed d
+             USING unnest(v_tasks) t
+             WHERE t.delayed AND d.run_at = t.run_at AND d.id = t.id
+            RETURNING d.id
+        )
+        SELECT count(*) INTO v_delayed FROM due;
+    END IF;
     INSERT INTO gristmill.lease (token, until, claimed_at, queue, slot, grp, worker, open, keyed,
-        keys, tasks)
+        keys, ids, tasks)
     SELECT p_token, gristmill.later(v_now, v_lease), v_now, v_queue.number, v_slot, v_group,
            p_worker, array_agg(t.id ORDER BY t.id),
            array_agg(t.id) FILTER (WHERE t.key IS NOT NULL),
-           array_agg(t.key) FILTER (WHERE t.key IS NOT NULL), v_tasks
+           array_agg(t.key) FILTER (WHERE t.key IS NOT NULL), array_agg(t.id), v_tasks
       FROM unnest(v_tasks) t;
     INSERT INTO gristmill.delta (at, queue, ready, delayed, processing, claimed)
     VALUES (v_now, v_queue.number, v_delayed - cardinality(v_tasks), -v_delayed,
             cardinality(v_tasks), cardinality(v_tasks));
     RETURN QUERY
-        SELECT v_now, (extract(epoch FROM v_lease) * 1000000)::bigint, false, NULL::timestamptz,
-               v_swept, t.id, t.payload, t.encoding, t.key::text, t.grp::text, t.source::text,
+        SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, t.id, t.payload, t.encoding, t.key::text, t.grp::text, t.source::text,
                t.priority, t.attempts + 1, t.claims + 1, t.created_at, t.run_at, t.prev_run_at,
                t.headers::text, t.expiries, v_count, v_slot
           FROM unnest(v_tasks) t;

@@ -111,10 +111,12 @@ DECLARE
     v_settled uuid;
     v_state   text;
 BEGIN
-    SELECT l.queue, l.worker, l.claimed_at, l.cancelled INTO v_lease
-      FROM gristmill.lease l
+    -- The guarded statement: without an open place under this very token
+    -- nothing changes.
+    UPDATE gristmill.lease l SET open = array_remove(l.open, p_id)
      WHERE l.token = p_token AND p_id = ANY (l.open)
-       FOR UPDATE;
+    RETURNING l.queue, l.worker, l.claimed_at, l.cancelled, l.open,
+              l.tasks[array_position(l.ids, p_id)] AS task INTO v_lease;
     IF NOT FOUND THEN
         SELECT s.queue, s.settled, s.state INTO v_lease.queue, v_settled, v_state
           FROM gristmill.standing(p_id) s;
@@ -132,9 +134,10 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO v_queue FROM gristmill.queue q WHERE q.number = v_lease.queue;
-    SELECT t.* INTO v_task
-      FROM gristmill.lease l, unnest(l.tasks) t WHERE l.token = p_token AND t.id = p_id;
-    PERFORM gristmill.close_open(p_token, ARRAY[p_id]);
+    v_task := v_lease.task;
+    IF v_lease.open = '{}' THEN
+        DELETE FROM gristmill.lease l WHERE l.token = p_token;
+    END IF;
     v_task.attempts := v_task.attempts + 1;
     v_task.claims := v_task.claims + 1;
     v_task.claimed_at := v_lease.claimed_at;

@@ -251,9 +251,9 @@ DECLARE
 BEGIN
     WITH due AS (
         DELETE FROM gristmill.delayed d
-         WHERE (d.run_at, d.id) IN (
-                   SELECT x.run_at, x.id FROM gristmill.delayed x WHERE x.run_at <= p_now
-                    ORDER BY x.run_at, x.id LIMIT p_limit FOR UPDATE SKIP LOCKED)
+         WHERE d.ctid = ANY (ARRAY(
+                   SELECT x.ctid FROM gristmill.delayed x WHERE x.run_at <= p_now
+                    ORDER BY x.run_at, x.id LIMIT p_limit FOR UPDATE SKIP LOCKED))
         RETURNING d.queue
     ), counted AS (
         INSERT INTO gristmill.delta (at, queue, ready, delayed)
@@ -271,7 +271,12 @@ CREATE FUNCTION gristmill.sweep(
     OUT reclaimed bigint, OUT promoted bigint, OUT unblocked bigint, OUT forgotten_ids bigint,
     OUT pruned_done bigint, OUT pruned_failed bigint, OUT forgotten_workers bigint
 )
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+-- By index whatever the statistics say: what they say of a table that was
+-- empty when it was last looked at would join row by row with everything.
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
 DECLARE
     v_now  timestamptz := coalesce(p_now, clock_timestamp());
     v_some record;
@@ -294,17 +299,17 @@ BEGIN
         unblocked := unblocked + gristmill.unblock(v_some.queue, v_some.keys, v_now);
     END LOOP;
     DELETE FROM gristmill.put_id i
-     WHERE (i.queue, i.id) IN (SELECT x.queue, x.id FROM gristmill.put_id x
+     WHERE i.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.put_id x
                                 WHERE x.until <= v_now
-                                ORDER BY x.until LIMIT 10000 FOR UPDATE SKIP LOCKED);
+                                ORDER BY x.until LIMIT 10000 FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS forgotten_ids = ROW_COUNT;
     WITH gone AS (
         DELETE FROM gristmill.done d
-         WHERE d.id IN (SELECT x.id FROM gristmill.done x
-                          JOIN gristmill.queue q ON q.number = x.queue
-                         WHERE q.keep_done IS NULL
-                            OR gristmill.later(x.resolved_at, q.keep_done) <= v_now
-                         ORDER BY x.id LIMIT p_limit FOR UPDATE OF x SKIP LOCKED)
+         WHERE d.ctid = ANY (ARRAY(
+                   SELECT x.ctid FROM gristmill.queue q
+                     JOIN gristmill.done x ON x.queue = q.number
+                      AND x.resolved_at <= coalesce(v_now - q.keep_done, 'infinity')
+                    ORDER BY x.resolved_at LIMIT p_limit FOR UPDATE OF x SKIP LOCKED))
         RETURNING d.queue
     ), counted AS (
         INSERT INTO gristmill.delta (at, queue, done_kept)
@@ -313,11 +318,12 @@ BEGIN
     SELECT count(*) INTO pruned_done FROM gone;
     WITH gone AS (
         DELETE FROM gristmill.failed d
-         WHERE d.id IN (SELECT x.id FROM gristmill.queue q
-                          JOIN gristmill.failed x ON x.queue = q.number
-                         WHERE q.keep_failed IS NOT NULL
-                           AND gristmill.later(x.failed_at, q.keep_failed) <= v_now
-                         ORDER BY x.id LIMIT p_limit FOR UPDATE OF x SKIP LOCKED)
+         WHERE d.ctid = ANY (ARRAY(
+                   SELECT x.ctid FROM gristmill.queue q
+                     JOIN gristmill.failed x ON x.queue = q.number
+                      AND x.failed_at <= v_now - q.keep_failed
+                    WHERE q.keep_failed IS NOT NULL
+                    ORDER BY x.failed_at LIMIT p_limit FOR UPDATE OF x SKIP LOCKED))
         RETURNING d.queue
     ), counted AS (
         INSERT INTO gristmill.delta (at, queue, failed_now, discarded)

@@ -7,7 +7,7 @@
 
 pub use bytes::Bytes;
 pub use gristmill_contract::wire::{Fields, MapReader, MapWriter, QueueSpec, Wrong, needs};
-pub use gristmill_contract::{Contract, QueueContract};
+pub use gristmill_contract::{Contract, QueueContract, schema, view};
 
 use gristmill_contract::evolution::{self, Change, Weight};
 use gristmill_core::{

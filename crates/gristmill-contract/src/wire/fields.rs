@@ -11,6 +11,14 @@ const RUNTIME: u32 = 1;
 
 /// Generated code says in a constant which runtime it needs: with an older one
 /// it does not compile.
+///
+/// ```
+/// const _: () = gristmill_contract::wire::needs(1);
+/// ```
+///
+/// ```compile_fail
+/// const _: () = gristmill_contract::wire::needs(1_000);
+/// ```
 pub const fn needs(runtime: u32) {
     assert!(runtime <= RUNTIME, "this code was generated for a newer gristmill: upgrade it");
 }

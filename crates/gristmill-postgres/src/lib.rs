@@ -9,6 +9,7 @@
 //!
 //! Every statement has a file of its own in `sql/`.
 
+pub mod bare;
 mod claim;
 mod codec;
 mod connection;

@@ -6,6 +6,7 @@
 
 mod load;
 mod memory;
+mod postgres;
 mod sqlite;
 mod worker;
 
@@ -137,6 +138,23 @@ pub(crate) async fn run(
     rows.push(worker::latency_memory(plan).await?);
     tell("put to start on SQLite");
     rows.push(worker::latency_sqlite(folder, plan).await?);
+    Ok(rows)
+}
+
+/// Measures the PostgreSQL store on the server that the URL names, in a schema
+/// of its own that is away afterwards.
+pub(crate) async fn run_on_postgres(
+    url: &str,
+    plan: Plan,
+    mut tell: impl FnMut(&str),
+) -> Result<Vec<Row>, BenchError> {
+    let mut rows = Vec::new();
+    tell("bulk put");
+    rows.push(postgres::bulk_put(url, plan).await?);
+    tell("claim and settle");
+    rows.push(postgres::claim_settle(url, plan).await?);
+    tell("8 callers, a task each");
+    rows.push(postgres::callers(url, plan).await?);
     Ok(rows)
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::Cell;
+use gristmill::StoreUrl;
 use serde::Serialize;
 
 use super::Session;
@@ -48,11 +49,16 @@ impl Bench {
             return Err(Failure::usage(format!("--folder {folder} is no folder: make it first")));
         }
         let bar = progress::steps("measuring");
-        let rows = bench::run(&self.folder, self.plan, |what| {
+        let tell = |what: &str| {
             bar.set_message(what.to_owned());
             bar.inc(1);
-        })
-        .await;
+        };
+        let rows = match session.url().parse() {
+            Ok(StoreUrl::Postgres(url)) => {
+                bench::run_on_postgres(url.reveal(), self.plan, tell).await
+            }
+            _ => bench::run(&self.folder, self.plan, tell).await,
+        };
         bar.finish_and_clear();
         let rows = rows.map_err(|error| Failure::new(Exit::Wrong, "bench", error.to_string()))?;
         if session.output.json {

@@ -1,0 +1,97 @@
+//! The bare limit: what prepared statements on the same server reach without a
+//! queue around them. The benchmark prints it beside every rate.
+
+use gristmill_core::{Result, StoreError, Token};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, NoTls, Statement};
+
+use crate::errors::{Intent, connecting, fault};
+use crate::wire::Uuid;
+use crate::{Options, url};
+
+const SCHEMA: &str = include_str!("sql/bare/schema.sql");
+const INSERT: &str = include_str!("sql/bare/insert.sql");
+const LEASE: &str = include_str!("sql/bare/lease.sql");
+const DELETE: &str = include_str!("sql/bare/delete.sql");
+const DROP: &str = include_str!("sql/bare/drop.sql");
+
+/// A hand-written queue table on one connection.
+#[derive(Debug)]
+pub struct Bare {
+    client: Client,
+    insert: Statement,
+    lease: Statement,
+    delete: Statement,
+    inserted: u64,
+}
+
+fn failed(error: tokio_postgres::Error) -> StoreError {
+    fault(&error, Intent::Write)
+}
+
+async fn connect(at: &str) -> Result<Client> {
+    let (config, _) = url::read(at, Options::default())?;
+    let (client, connection) = config.connect(NoTls).await.map_err(|e| connecting(&e))?;
+    tokio::spawn(async move {
+        // Its end is told by the next statement.
+        let _ = connection.await;
+    });
+    Ok(client)
+}
+
+impl Bare {
+    /// Makes the table, anew if it is there.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or the table cannot be made.
+    pub async fn create(url: &str) -> Result<Self> {
+        let client = connect(url).await?;
+        client.batch_execute(SCHEMA).await.map_err(failed)?;
+        let insert = client.prepare(INSERT).await.map_err(failed)?;
+        let lease = client.prepare_typed(LEASE, &[Type::UUID, Type::INT8]).await.map_err(failed)?;
+        let delete = client.prepare(DELETE).await.map_err(failed)?;
+        Ok(Bare { client, insert, lease, delete, inserted: 0 })
+    }
+
+    /// Inserts rows, `a_commit` in each statement; every tenth has a key.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn insert(&mut self, rows: usize, a_commit: usize, payload: &[u8]) -> Result<()> {
+        let mut left = rows;
+        while left > 0 {
+            let now = left.min(a_commit);
+            let first = self.inserted + 1;
+            self.inserted += now as u64;
+            let keys: Vec<Option<String>> = (first..=self.inserted)
+                .map(|n| n.is_multiple_of(10).then(|| format!("key-{n}")))
+                .collect();
+            let payloads = vec![payload; now];
+            self.client.execute(&self.insert, &[&keys, &payloads]).await.map_err(failed)?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// Leases the next rows by UPDATE, then deletes them; returns how many.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn lease_then_delete(&self, batch: usize) -> Result<usize> {
+        let token = Uuid(Token::random()?);
+        let batch = i64::try_from(batch).unwrap_or(i64::MAX);
+        let rows = self.client.query(&self.lease, &[&token, &batch]).await.map_err(failed)?;
+        let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+        self.client.execute(&self.delete, &[&ids, &token]).await.map_err(failed)?;
+        Ok(ids.len())
+    }
+}
+
+/// Takes away what a benchmark made: its table, and the store in `schema`.
+///
+/// # Errors
+/// When the server cannot be reached or refuses.
+pub async fn clear(at: &str, schema: &str) -> Result<()> {
+    let client = connect(at).await?;
+    client.batch_execute(&DROP.replace("{schema}", schema)).await.map_err(failed)
+}

@@ -1,0 +1,1 @@
+DELETE FROM gristmill_bare WHERE id = ANY ($1) AND token = $2

@@ -1,0 +1,2 @@
+DROP TABLE IF EXISTS gristmill_bare;
+DROP SCHEMA IF EXISTS {schema} CASCADE

@@ -44,6 +44,9 @@ pub enum Error {
     /// This needs the SQLite store.
     #[error("{0} needs a SQLite store, and this is another")]
     NotSqlite(&'static str),
+    /// This needs the PostgreSQL store.
+    #[error("{0} needs a PostgreSQL store, and this is another")]
+    NotPostgres(&'static str),
     /// The task's lease went to another worker, or the task is gone.
     #[error("the lease was lost: roll back, another worker may have the task")]
     LeaseLost,

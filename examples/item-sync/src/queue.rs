@@ -1,10 +1,10 @@
 //! The queue part, first half: which tasks there are, how their queues are
 //! declared, and how a chunk puts them in its own transaction.
 
-use gristmill::core::{PutReport, PutRequest, Unique};
+use gristmill::core::{PutReport, Unique};
 use gristmill::postgres::tokio_postgres;
 use gristmill::sqlite::rusqlite;
-use gristmill::{Mill, QueueName, RawTask, TaskType};
+use gristmill::{Mill, TaskType};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -80,11 +80,7 @@ pub(crate) async fn put_in_postgres<T: TaskType>(
     transaction: &tokio_postgres::Transaction<'_>,
     tasks: Vec<T>,
 ) -> Result<(PutReport, gristmill::postgres::WakeGuard)> {
-    let store = mill.postgres().ok_or("the queue is not in PostgreSQL")?;
-    let tasks =
-        tasks.iter().map(|task| RawTask::typed(task)?.into_new_task()).collect::<Result<_, _>>()?;
-    let request = PutRequest { queue: QueueName::new(T::QUEUE)?, tasks, atomic: false };
-    let (report, wake) = store.put_in(transaction, &request).await?;
+    let (report, wake) = mill.put_in_postgres(transaction, tasks).await?;
     Ok((whole(report)?, wake))
 }
 

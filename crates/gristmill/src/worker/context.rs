@@ -157,10 +157,24 @@ impl Context {
         let sqlite = self.lease.mill.sqlite().ok_or(Error::NotSqlite(needs))?;
         let settlement = self.settlement(Outcome::Done);
         let (answers, guard) = sqlite.complete_in(transaction, &[settlement])?;
-        match answers.first() {
-            Some(SettleAnswer::LeaseLost | SettleAnswer::Gone) | None => Err(Error::LeaseLost),
-            Some(SettleAnswer::Recorded { .. } | SettleAnswer::AlreadyRecorded) => Ok(guard),
-        }
+        still_held(&answers).map(|()| guard)
+    }
+
+    /// As [`Context::complete_in`], inside your own transaction on the same
+    /// PostgreSQL database.
+    ///
+    /// # Errors
+    /// When the store is not PostgreSQL, the settlement itself fails, or the
+    /// lease was lost: then roll back, for another worker has the task.
+    pub async fn complete_in_postgres(
+        &self,
+        transaction: &gristmill_postgres::tokio_postgres::Transaction<'_>,
+    ) -> Result<gristmill_postgres::WakeGuard, Error> {
+        let needs = "completing in your transaction on PostgreSQL";
+        let postgres = self.lease.mill.postgres().ok_or(Error::NotPostgres(needs))?;
+        let settlement = self.settlement(Outcome::Done);
+        let (answers, guard) = postgres.complete_in(transaction, &[settlement]).await?;
+        still_held(&answers).map(|()| guard)
     }
 
     /// Whether the handler should stop.
@@ -192,5 +206,13 @@ impl Context {
             settlement.follow_ups.clone_from(&follow_ups);
         }
         settlement
+    }
+}
+
+/// Whether the one settlement was recorded.
+fn still_held(answers: &[SettleAnswer]) -> Result<(), Error> {
+    match answers.first() {
+        Some(SettleAnswer::LeaseLost | SettleAnswer::Gone) | None => Err(Error::LeaseLost),
+        Some(SettleAnswer::Recorded { .. } | SettleAnswer::AlreadyRecorded) => Ok(()),
     }
 }

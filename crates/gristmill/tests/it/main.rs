@@ -14,6 +14,7 @@ mod copy;
 mod manager;
 mod memory_peak;
 mod outage;
+mod postgres;
 mod put;
 mod recovery;
 mod said;

@@ -1,0 +1,140 @@
+//! The library on PostgreSQL: puts and completions in the caller's transaction.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use gristmill::core::Backoff;
+use gristmill::postgres::tokio_postgres::{Client, NoTls, connect};
+use gristmill::worker::Worker;
+use gristmill::{Error, Mill, TaskType};
+use gristmill_pgserver::{Database, Server};
+use serde::{Deserialize, Serialize};
+
+use crate::Mail;
+
+/// Moves money from one account to another.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Transfer {
+    from: i32,
+    to: i32,
+    cents: i64,
+}
+
+impl TaskType for Transfer {
+    const QUEUE: &'static str = "transfers";
+}
+
+async fn database() -> Database {
+    let made = tokio::task::spawn_blocking(|| Server::shared()?.database("mill", |_| Ok(())));
+    made.await.unwrap().unwrap()
+}
+
+async fn client(database: &Database) -> Client {
+    let (client, connection) = connect(&database.url(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+#[tokio::test]
+async fn a_typed_put_stands_when_the_callers_transaction_commits() {
+    let database = database().await;
+    let mill = Mill::open(&database.url()).await.unwrap();
+    mill.declare::<Mail>().await.unwrap();
+    let mut client = client(&database).await;
+    for (commits, standing) in [(false, 0), (true, 2)] {
+        let transaction = client.transaction().await.unwrap();
+        let mails = [Mail::to("ada"), Mail::to("bob")];
+        let (report, guard) = mill.put_in_postgres(&transaction, mails).await.unwrap();
+        assert_eq!(report.enqueued(), 2);
+        assert_eq!(mill.inspect().queue("mails").await.unwrap().ready, 0, "not before");
+        if commits {
+            transaction.commit().await.unwrap();
+            guard.committed();
+        } else {
+            transaction.rollback().await.unwrap();
+        }
+        assert_eq!(mill.inspect().queue("mails").await.unwrap().ready, standing);
+    }
+    let memory = Mill::open("memory:").await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    let refused = memory.put_in_postgres(&transaction, [Mail::to("ada")]).await;
+    assert!(matches!(refused, Err(Error::NotPostgres(_))), "{refused:?}");
+}
+
+/// Half of the attempts do the work and then break, before or after their
+/// commit: whatever happens, each transfer is made once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_effect_in_the_completing_transaction_happens_exactly_once() {
+    let database = database().await;
+    let url = database.url();
+    let mill = Mill::open(&url).await.unwrap();
+    // Due again at once: a drain does not wait for what is delayed.
+    let quick = Backoff { base: Duration::ZERO, cap: Duration::ZERO, jitter: false };
+    mill.declare::<Transfer>()
+        .with(|settings| {
+            settings.backoff = Some(quick);
+            settings.max_attempts = Some(None);
+        })
+        .await
+        .unwrap();
+    let setup = client(&database).await;
+    setup
+        .batch_execute(
+            "CREATE TABLE account (id integer PRIMARY KEY, cents bigint NOT NULL);
+             INSERT INTO account SELECT n, 1000 FROM generate_series(1, 4) n",
+        )
+        .await
+        .unwrap();
+    let transfers = (0..60).map(|n| Transfer { from: n % 4 + 1, to: (n + 1) % 4 + 1, cents: 7 });
+    mill.put_all(transfers).run().await.unwrap();
+
+    let tries = Arc::new(AtomicU32::new(0));
+    let report = Worker::new(&mill)
+        .handle(move |transfer: Transfer, context| {
+            let (url, attempt) = (url.clone(), tries.fetch_add(1, Ordering::Relaxed));
+            async move {
+                let (mut client, connection) =
+                    connect(&url, NoTls).await.map_err(|e| e.to_string())?;
+                tokio::spawn(connection);
+                let moved = async {
+                    let transaction = client.transaction().await?;
+                    let add = "UPDATE account SET cents = cents + $2 WHERE id = $1";
+                    // Always in the same order, so that no two wait for each other.
+                    let mut moves =
+                        [(transfer.from, -transfer.cents), (transfer.to, transfer.cents)];
+                    moves.sort_unstable();
+                    for (account, cents) in moves {
+                        transaction.execute(add, &[&account, &cents]).await?;
+                    }
+                    Ok::<_, gristmill::postgres::tokio_postgres::Error>(transaction)
+                };
+                let transaction = moved.await.map_err(|e| e.to_string())?;
+                let guard =
+                    context.complete_in_postgres(&transaction).await.map_err(|e| e.to_string())?;
+                if attempt % 4 == 1 {
+                    return Err("broke before the commit".to_owned());
+                }
+                transaction.commit().await.map_err(|e| e.to_string())?;
+                guard.committed();
+                if attempt % 4 == 3 {
+                    return Err("broke after the commit".to_owned());
+                }
+                Ok(())
+            }
+        })
+        .processors(4)
+        .drain(true)
+        .run(std::future::pending())
+        .await
+        .unwrap();
+    // The worker's own word comes after the transaction's: the task is gone.
+    assert_eq!(report.gone, 60, "{report:?}");
+    let total = "SELECT sum(cents)::bigint, min(cents), max(cents) FROM account";
+    let row = setup.query_one(total, &[]).await.unwrap();
+    let sums: (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+    // Fifteen times in and fifteen times out of each account.
+    assert_eq!(sums, (4000, 1000, 1000));
+    let stats = mill.inspect().queue("transfers").await.unwrap();
+    assert_eq!((stats.total(), stats.counters.done), (0, 60));
+}

@@ -254,36 +254,6 @@ impl Mill {
         Ok((told::<T>(report)?, guard))
     }
 
-    /// Puts tasks inside your own transaction on the same PostgreSQL database:
-    /// they stand if and only if it commits. Call `committed()` on the guard
-    /// after the commit to wake workers at once.
-    ///
-    /// # Errors
-    /// When this mill's store is not PostgreSQL, or the put itself fails.
-    pub async fn put_in_postgres<T: TaskType>(
-        &self,
-        transaction: &gristmill_postgres::tokio_postgres::Transaction<'_>,
-        tasks: impl IntoIterator<Item = T>,
-    ) -> Result<(gristmill_core::PutReport, gristmill_postgres::WakeGuard), Error> {
-        let postgres = self.postgres.as_ref().ok_or_else(|| {
-            StoreError::NotSupported("a put in a PostgreSQL transaction".to_owned())
-        })?;
-        let tasks = tasks
-            .into_iter()
-            .map(|task| RawTask::typed(&task)?.into_new_task())
-            .collect::<Result<Vec<_>, Error>>()?;
-        let queue = QueueName::new(T::QUEUE)?;
-        let request = gristmill_core::PutRequest { queue, tasks, atomic: false };
-        let (report, guard) = postgres.put_in(transaction, &request).await?;
-        if let Some(Refusal::UnknownQueue { name, suggestion }) = report.first_refusal() {
-            let (name, suggestion) = (name.clone(), suggestion.clone());
-            return Err(StoreError::UnknownQueue { name, suggestion }.into());
-        }
-        let (skipped, enqueued) = (report.duplicates() as u64, report.enqueued() as u64);
-        crate::bulk::tell_skipped(T::QUEUE, skipped, enqueued);
-        Ok((report, guard))
-    }
-
     /// Ends the store's own threads after what was asked before is done.
     ///
     /// # Errors

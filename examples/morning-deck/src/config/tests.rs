@@ -1,4 +1,4 @@
-//! The configuration as the text has it: names, defaults, and what is refused.
+//! The configuration: the promised names and defaults, and what is refused.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn yaml(text: &str) -> Result<Config, String> {
 }
 
 #[test]
-fn every_property_of_the_text_has_its_default() {
+fn every_property_has_its_promised_default() {
     for line in PROMISED.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (name, value) = line.split_once('=').expect("a property");
         let known = PROPERTIES.iter().find(|property| property.name == name);

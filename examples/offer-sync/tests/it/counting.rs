@@ -1,9 +1,9 @@
-//! The script: the table of the text, the trap of the bare count, and what
+//! The script: the table of three workers, the trap of the bare count, and what
 //! prevents it.
 
 use crate::shop::{STORES, Shop};
 
-/// The table, as it stands in the text.
+/// The table, as the README has it.
 const TABLE: &str = "\
 | Worker 1 | 0 | 0 | EANs 1-100 |
 | Worker 2 | 1 | 100 | EANs 101-200 |

@@ -9,7 +9,6 @@ use gristmill::core::{
     Selection, SettingsPatch, Settlement, Token, WorkerId,
 };
 use gristmill::{Mill, QueueName, State, Task};
-use tokio::sync::oneshot;
 
 use crate::{Mail, mills};
 
@@ -151,18 +150,10 @@ async fn a_copy_that_was_ended_midway_goes_on() {
         let mails = (0..500).map(Mail::to);
         from.put_all(mails).run().await.unwrap();
         let standing = from.inspect().queue("mails").await.unwrap().ready;
-        let (begun, has_begun) = oneshot::channel();
-        let mut begun = Some(begun);
-        let copy = from.copy_to(&to).progress(move |_| {
-            if let Some(begun) = begun.take() {
-                begun.send(()).unwrap();
-            }
-        });
-        tokio::select! {
-            biased;
-            _ = has_begun => {}
-            done = copy.run() => panic!("ended before it was cut off: {done:?}"),
-        }
+        // Cut off right behind its first page, as a killed process would be.
+        let copy = from.copy_to(&to).progress(|_| panic!("cut off, on purpose"));
+        let ended = tokio::spawn(copy.run()).await;
+        assert!(ended.is_err_and(|error| error.is_panic()));
         let so_far = to.inspect().queue("mails").await.unwrap();
         assert!(so_far.ready > 0 && so_far.ready < standing, "{so_far:?}");
         assert!(so_far.paused, "closed until all has come");

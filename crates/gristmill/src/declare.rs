@@ -4,7 +4,9 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
-use gristmill_core::{Binding, Declaration, Declared, Origin, QueueName, SettingsPatch, Unique};
+use gristmill_core::{
+    Backoff, Binding, Declaration, Declared, OnDuplicate, Origin, QueueName, SettingsPatch, Unique,
+};
 
 use crate::{Error, Mill};
 
@@ -30,7 +32,7 @@ impl Declare {
         }
     }
 
-    /// Says any setting: `.with(|s| s.keep_done = Some(Some(day)))`. The outer
+    /// Says any setting: `.with(|s| s.postpone_max = Some(Some(day)))`. The outer
     /// `Some` says it, the inner one is its value; what is not said keeps its
     /// default.
     pub fn with(mut self, say: impl FnOnce(&mut SettingsPatch)) -> Self {
@@ -51,6 +53,38 @@ impl Declare {
     /// When a put counts as a duplicate.
     pub fn unique(self, unique: Unique) -> Self {
         self.with(|settings| settings.unique = Some(unique))
+    }
+
+    /// What a put does that is one: skipped, or the standing task takes over
+    /// its data, and with `Postpone` starts later.
+    pub fn on_duplicate(self, on_duplicate: OnDuplicate) -> Self {
+        self.with(|settings| settings.on_duplicate = Some(on_duplicate))
+    }
+
+    /// How long to wait between attempts.
+    pub fn backoff(self, backoff: Backoff) -> Self {
+        self.with(|settings| settings.backoff = Some(backoff))
+    }
+
+    /// Keeps done and resolved tasks for this long, apart from the others.
+    pub fn keep_done(self, kept: Duration) -> Self {
+        self.with(|settings| settings.keep_done = Some(Some(kept)))
+    }
+
+    /// Drops failed tasks after this long; they stay for ever unless said.
+    pub fn keep_failed(self, kept: Duration) -> Self {
+        self.with(|settings| settings.keep_failed = Some(Some(kept)))
+    }
+
+    /// Most tasks in one claim.
+    pub fn batch_size(self, tasks: u32) -> Self {
+        self.with(|settings| settings.batch_size = Some(tasks))
+    }
+
+    /// How long a task may wait before workers tell of it
+    /// ([`Worker::on_late`](crate::Worker::on_late)).
+    pub fn max_wait(self, wait: Duration) -> Self {
+        self.with(|settings| settings.max_wait = Some(Some(wait)))
     }
 
     /// How long a claim lasts unless extended.

@@ -51,8 +51,8 @@ pub use declare::Declare;
 pub use error::Error;
 pub use gristmill_core as core;
 pub use gristmill_core::{
-    Encoding, Payload, PutAnswer, QueueName, QueueStats, Refusal, Settings, SettingsPatch, State,
-    Store, StoreError, Task, TaskId, Timestamp,
+    Backoff, Encoding, OnDuplicate, Payload, PutAnswer, QueueName, QueueStats, Refusal, Settings,
+    SettingsPatch, State, Store, StoreError, Task, TaskId, Timestamp, Unique,
 };
 pub use gristmill_files as files;
 pub use gristmill_postgres as postgres;
@@ -62,6 +62,7 @@ pub use mill::Mill;
 pub use put::{Put, RawTask};
 pub use store_url::{PostgresUrl, StoreUrl, StoreUrlError};
 pub use task_type::{TaskPayload, TaskType};
+pub use worker::{Context, Worker};
 
 /// The README's program compiles.
 #[cfg(doctest)]

@@ -1,10 +1,10 @@
 //! The queue part, first half: which tasks there are, how their queues are
 //! declared, and how a chunk puts them in its own transaction.
 
-use gristmill::core::{PutReport, Unique};
+use gristmill::core::PutReport;
 use gristmill::postgres::tokio_postgres;
 use gristmill::sqlite::rusqlite;
-use gristmill::{Mill, TaskType};
+use gristmill::{Mill, TaskType, Unique};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;

@@ -92,8 +92,8 @@ async fn run(args: Args) -> Result<()> {
         }
         Command::Newsletter { subject, readers } => {
             let user_ids = (1..).take(readers.len()).collect();
-            let answer = mill.put(Newsletters { subject, readers, user_ids }).await?;
-            println!("newsletter put: {answer:?}");
+            mill.put(Newsletters { subject, readers, user_ids }).await?;
+            println!("newsletter put");
         }
         Command::Work { outbox, processors, control, metrics, managed, drain } => {
             let outbox = Outbox::open(&outbox)?;

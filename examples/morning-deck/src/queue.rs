@@ -40,7 +40,7 @@ const KEEP_FAILED: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Declares a stage's queue, with its bound.
 pub async fn declare<S: Stage + TaskType>(mill: &Mill, serving: &Serving) -> Result<()> {
     let queue = mill.declare::<S>().capacity(serving.queue_capacity);
-    queue.with(|settings| settings.keep_failed = Some(Some(KEEP_FAILED))).await?;
+    queue.keep_failed(KEEP_FAILED).await?;
     Ok(())
 }
 

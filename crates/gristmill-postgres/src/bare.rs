@@ -45,8 +45,16 @@ impl Bare {
     /// # Errors
     /// When the server cannot be reached or the table cannot be made.
     pub async fn create(url: &str) -> Result<Self> {
+        connect(url).await?.batch_execute(SCHEMA).await.map_err(failed)?;
+        Self::join(url).await
+    }
+
+    /// One more connection to the table that is there.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or there is no table.
+    pub async fn join(url: &str) -> Result<Self> {
         let client = connect(url).await?;
-        client.batch_execute(SCHEMA).await.map_err(failed)?;
         let insert = client.prepare(INSERT).await.map_err(failed)?;
         let lease = client.prepare_typed(LEASE, &[Type::UUID, Type::INT8]).await.map_err(failed)?;
         let delete = client.prepare(DELETE).await.map_err(failed)?;

@@ -7,6 +7,7 @@
 mod load;
 mod memory;
 mod postgres;
+mod postgres_worker;
 mod sqlite;
 mod worker;
 
@@ -153,6 +154,8 @@ pub(crate) async fn run_on_postgres(
     rows.push(postgres::bulk_put(url, plan).await?);
     tell("claim and settle");
     rows.push(postgres::claim_settle(url, plan).await?);
+    tell("a worker");
+    rows.extend(postgres_worker::drain_rates(url, plan).await?);
     tell("8 callers, a task each");
     rows.push(postgres::callers(url, plan).await?);
     Ok(rows)

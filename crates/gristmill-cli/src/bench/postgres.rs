@@ -11,14 +11,14 @@ use super::load::{BenchError, Grain, drain};
 use super::{Plan, Rounds, Row, rate};
 
 /// Tasks in one statement, one claim and one settlement.
-const BATCH: usize = 1_000;
+pub(super) const BATCH: usize = 1_000;
 /// The benchmark's own schema: the store that is there is not touched.
-const SCHEMA: &str = "gristmill_bench";
+pub(super) const SCHEMA: &str = "gristmill_bench";
 /// Callers that put one task at a time.
 const CALLERS: usize = 8;
 
 /// A store with nothing in it.
-async fn fresh(url: &str) -> Result<Mill, BenchError> {
+pub(super) async fn fresh(url: &str) -> Result<Mill, BenchError> {
     clear(url, SCHEMA).await?;
     let and = if url.contains('?') { '&' } else { '?' };
     let mill = Mill::open(&format!("{url}{and}schema={SCHEMA}")).await?;

@@ -35,6 +35,8 @@ struct RowJson {
     p99_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bare_p50_us: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bare_p99_us: Option<f64>,
 }
 
 impl Bench {
@@ -80,6 +82,7 @@ fn json(row: &Row) -> RowJson {
         p50_us: row.latency.map(|latency| micros(latency.p50)),
         p99_us: row.latency.map(|latency| micros(latency.p99)),
         bare_p50_us: row.latency.and_then(|latency| latency.bare_p50).map(micros),
+        bare_p99_us: row.latency.and_then(|latency| latency.bare_p99).map(micros),
     }
 }
 

@@ -1,0 +1,148 @@
+//! How soon an idle worker begins: from a put to the start of its handler.
+//!
+//! The next put comes when the task before is settled and a pause has passed.
+//! Without that its commit would stand in the way of the put that is measured,
+//! and the worker would not be idle but on its way back to waiting.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gristmill::Mill;
+use gristmill::sqlite::bare::Bare;
+use gristmill::worker::{Worker, WorkerHandle};
+use tokio::sync::mpsc;
+
+use super::load::{BenchError, Grain};
+use super::sqlite::Round;
+use super::{Latency, Plan, Row, postgres};
+
+/// How long a worker is left idle before the next put.
+pub(super) const IDLE: Duration = Duration::from_millis(5);
+/// Puts before the first that is measured: statements are prepared and
+/// connections made by then.
+const WARM_UP: usize = 10;
+
+/// The waits of one round, in the order of the puts.
+#[derive(Debug, Default)]
+struct Waits {
+    /// From the put's call.
+    called: Vec<Duration>,
+    /// From the put's answer; nothing where the handler was quicker.
+    answered: Vec<Duration>,
+}
+
+impl Waits {
+    fn add(&mut self, more: Waits) {
+        self.called.extend(more.called);
+        self.answered.extend(more.answered);
+    }
+}
+
+/// From a put's call, in memory.
+pub(super) async fn on_memory(plan: Plan) -> Result<Row, BenchError> {
+    let mut waits = Waits::default();
+    for _ in 0..plan.rounds {
+        let mill = Mill::open("memory:").await?;
+        mill.declare::<Grain>().await?;
+        waits.add(put_to_start(&mill, puts(plan)).await?);
+    }
+    let latency = Latency::of(waits.called, None);
+    Ok(Row::late("start_memory", "memory: put to the handler's start, idle worker", latency, false))
+}
+
+/// The same on SQLite, against one commit of a bare insert.
+pub(super) async fn on_sqlite(folder: &Path, plan: Plan) -> Result<Row, BenchError> {
+    let (mut waits, mut commits) = (Waits::default(), Vec::new());
+    for number in 0..plan.rounds {
+        let file = Round::new(folder, "start", number);
+        let mill = file.mill().await?;
+        waits.add(put_to_start(&mill, puts(plan)).await?);
+        mill.close().await?;
+
+        let file = Round::new(folder, "commit", number);
+        let mut bare = Bare::create(&file.0)?;
+        bare.insert(WARM_UP, 1, &[b'x'; 100])?;
+        for _ in 0..puts(plan) {
+            tokio::time::sleep(IDLE).await;
+            let start = Instant::now();
+            bare.insert(1, 1, &[b'x'; 100])?;
+            commits.push(start.elapsed());
+        }
+    }
+    let what = "SQLite: put to the handler's start, idle worker / one bare commit";
+    Ok(Row::late("start_sqlite", what, Latency::of(waits.called, Some(commits)), true))
+}
+
+/// On PostgreSQL, from the put's answer and from its call, against one commit
+/// of a bare insert.
+pub(super) async fn on_postgres(url: &str, plan: Plan) -> Result<Vec<Row>, BenchError> {
+    let (mut waits, mut commits) = (Waits::default(), Vec::new());
+    for _ in 0..plan.rounds {
+        let mill = postgres::fresh(url).await?;
+        waits.add(put_to_start(&mill, puts(plan)).await?);
+        mill.close().await?;
+
+        let mut bare = gristmill::postgres::bare::Bare::create(url).await?;
+        bare.insert(WARM_UP, 1, &[b'x'; 100]).await?;
+        for _ in 0..puts(plan) {
+            tokio::time::sleep(IDLE).await;
+            let start = Instant::now();
+            bare.insert(1, 1, &[b'x'; 100]).await?;
+            commits.push(start.elapsed());
+        }
+    }
+    gristmill::postgres::bare::clear(url, postgres::SCHEMA).await?;
+    let what = "a put's answer to the handler's start, idle worker; beside it one bare commit";
+    let answered = Latency::of(waits.answered, Some(commits.clone()));
+    let what_called = "a put's call to the handler's start, idle worker / one bare commit";
+    let called = Latency::of(waits.called, Some(commits));
+    Ok(vec![
+        // What comes after the commit is not measured by it.
+        Row { ratio: None, ..Row::late("start_postgres", what, answered, true) },
+        Row::late("start_postgres_put", what_called, called, true),
+    ])
+}
+
+fn puts(plan: Plan) -> usize {
+    (plan.tasks / 1_000).clamp(10, 1_000)
+}
+
+async fn put_to_start(mill: &Mill, puts: usize) -> Result<Waits, BenchError> {
+    let (tell, mut started) = mpsc::unbounded_channel();
+    let worker = Worker::new(mill)
+        .handle(move |_: Grain, _| {
+            // Nobody listens any more: the measurement is over.
+            let _ = tell.send(Instant::now());
+            async { Ok::<(), String>(()) }
+        })
+        .start()
+        .await?;
+    let mut waits = Waits::default();
+    for number in 0..WARM_UP + puts {
+        tokio::time::sleep(IDLE).await;
+        let called = Instant::now();
+        mill.put(Grain::new(number)).await?;
+        let answered = Instant::now();
+        let ended = || BenchError::Caller("the worker ended".to_owned());
+        let start = started.recv().await.ok_or_else(ended)?;
+        if number >= WARM_UP {
+            waits.called.push(start.saturating_duration_since(called));
+            waits.answered.push(start.saturating_duration_since(answered));
+        }
+        settled(&worker, number + 1).await;
+    }
+    worker.stop().await?;
+    Ok(waits)
+}
+
+/// Returns when so many attempts are over, in whatever way.
+async fn settled(worker: &WorkerHandle, attempts: usize) {
+    let is_open = || {
+        let report = worker.stats().report;
+        let over = report.done + report.not_done + report.lease_lost + report.gone;
+        usize::try_from(over).is_ok_and(|over| over < attempts)
+    };
+    while is_open() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}

@@ -12,6 +12,7 @@ use crate::errors::{column, corrupt};
 use crate::hint::Hint;
 use crate::sql::Sql;
 use crate::store::Inner;
+use crate::sweep::failed_by_expiry;
 use crate::wire::{At, Uuid};
 
 impl Inner {
@@ -59,7 +60,10 @@ impl Inner {
         let mut claim = request.nothing_yet(lease, column(first, 2)?);
         claim.next_due = column::<Option<At>>(first, 3)?.map(|at| at.0.since(now));
         let swept = column::<Option<i64>>(first, 4)?.map(from_span);
-        if column::<Option<i64>>(first, 5)?.is_some() {
+        claim.failed = failed_by_expiry(first, 21)?;
+        // The first row may be there for what is told of the claim itself.
+        let taken = if column::<Option<i64>>(first, 5)?.is_some() { 0 } else { 1 };
+        if let Some(rows) = rows.get(taken..) {
             claim.tasks = rows.iter().map(task).collect::<Result<_>>()?;
             // The hint's part comes before the front's.
             claim.tasks.sort_by_key(|task| (task.priority, task.run_at, task.id));

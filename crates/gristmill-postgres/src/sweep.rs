@@ -1,11 +1,18 @@
 //! What time brings.
 
-use gristmill_core::{Result, SweepReport};
+use gristmill_core::{Result, SweepReport, TaskId};
+use tokio_postgres::Row;
 
 use crate::codec::count;
 use crate::errors::{column, corrupt};
 use crate::sql::Sql;
 use crate::store::Inner;
+
+/// The tasks that failed because their last lease ran out; null where none did.
+pub(crate) fn failed_by_expiry(row: &Row, at: usize) -> Result<Vec<TaskId>> {
+    let ids = column::<Option<Vec<i64>>>(row, at)?.unwrap_or_default();
+    Ok(ids.into_iter().map(TaskId).collect())
+}
 
 impl Inner {
     fn leases(&self) -> i32 {
@@ -38,8 +45,7 @@ impl Inner {
         let number = |at| Ok(count(column(row, at)?));
         let report = SweepReport {
             reclaimed: number(0)?,
-            // The function counts them and does not name them.
-            failed: Vec::new(),
+            failed: failed_by_expiry(row, 7)?,
             promoted: number(1)?,
             unblocked: number(2)?,
             forgotten_ids: number(3)?,

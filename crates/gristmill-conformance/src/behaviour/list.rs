@@ -80,6 +80,8 @@ macro_rules! for_each_behaviour {
                 rule_04_after_two_expiries_a_task_runs_alone,
                 rule_04_a_poison_task_fails_and_its_neighbours_finish,
                 rule_04_an_operators_retry_clears_the_suspicion,
+                rule_04_a_claim_tells_which_tasks_failed_by_their_leases_end,
+                rule_04_a_sweep_tells_which_tasks_failed_by_their_leases_end,
             }
             rule_05_order::{
                 rule_05_priority_then_run_at_then_id,

@@ -136,3 +136,45 @@ pub(super) async fn rule_04_an_operators_retry_clears_the_suspicion(f: &mut Fixt
     assert_eq!(batch.len(), 2, "it shares a batch again");
     assert!(!batch[0].task.alone);
 }
+
+pub(super) async fn rule_04_a_claim_tells_which_tasks_failed_by_their_leases_end(f: &mut Fixture) {
+    let q = f.queue_with("q", |s| s.max_attempts = Some(Some(1))).await;
+    let ids = f.enqueue_all(&q, plain(6)).await;
+    let other = f.queue_with("other", |s| s.max_attempts = Some(Some(1))).await;
+    f.enqueue(&other, task("a")).await;
+    f.claim_one(&other).await;
+    let pair = f.claim_held(&q, 2).await;
+    let batch = f.claim_held(&q, 3).await;
+    // What was settled or cancelled in time does not fail with its lease.
+    f.end(&batch[0], Outcome::Done).await;
+    f.operate(Action::Cancel, &[batch[1].id]).await;
+    f.advance(secs(61));
+    let claim = f.claim(&q, 10).await;
+    let mut failed = claim.failed;
+    failed.sort();
+    assert_eq!(failed, [pair[0].id, pair[1].id, batch[2].id], "those of this queue");
+    let tasks: Vec<_> = claim.tasks.iter().map(|task| task.id).collect();
+    assert_eq!(tasks, [ids[5]], "and it takes what is there");
+    // One that finds nothing to take tells as well, and nobody is told twice.
+    assert_eq!(f.claim(&q, 10).await.failed, []);
+    f.advance(secs(61));
+    let empty = f.claim(&q, 10).await;
+    assert_eq!((empty.tasks, empty.failed), (vec![], vec![ids[5]]));
+    assert_eq!(f.the(ids[5]).await.state, State::Failed);
+}
+
+pub(super) async fn rule_04_a_sweep_tells_which_tasks_failed_by_their_leases_end(f: &mut Fixture) {
+    let last = f.queue_with("last", |s| s.max_attempts = Some(Some(1))).await;
+    let many = f.queue("many").await;
+    f.enqueue_all(&last, plain(3)).await;
+    f.enqueue_all(&many, plain(2)).await;
+    let failing = f.claim_ids(&last, 3).await;
+    let returning = f.claim_ids(&many, 2).await;
+    f.advance(secs(61));
+    let report = f.store.sweep().await.expect("a sweep");
+    let mut failed = report.failed;
+    failed.sort();
+    assert_eq!((report.reclaimed, failed), (5, failing));
+    assert_eq!(f.claim_ids(&many, 1).await, returning[..1], "one that goes back is not told");
+    assert_eq!(f.store.sweep().await.expect("a sweep").failed, [], "nobody is told twice");
+}

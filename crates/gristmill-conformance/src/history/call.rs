@@ -90,7 +90,7 @@ async fn attempt(store: &dyn Store, call: Call) -> Result<Answer, StoreError> {
                     return Ok(Answer::Error("a run got another slot than its task shows"));
                 }
             }
-            Answer::Claim(plain_slots(claim))
+            Answer::Claim(plain(claim))
         }
         Call::Settle(settlements) => Answer::Settle(store.settle(settlements).await?),
         Call::Extend(extensions) => {
@@ -101,8 +101,9 @@ async fn attempt(store: &dyn Store, call: Call) -> Result<Answer, StoreError> {
         Call::Sweep => {
             // When a task that fell due is counted as ready, and whether
             // un-blocking was left to the sweep, is the store's own affair.
-            let report = store.sweep().await?;
-            Answer::Sweep(SweepReport { promoted: 0, unblocked: 0, failed: Vec::new(), ..report })
+            let mut report = store.sweep().await?;
+            report.failed.sort();
+            Answer::Sweep(SweepReport { promoted: 0, unblocked: 0, ..report })
         }
         Call::Operate(operation) => Answer::Operate(operate(store, operation).await?),
         Call::Pause(queue, paused) => {
@@ -138,13 +139,13 @@ async fn attempt(store: &dyn Store, call: Call) -> Result<Answer, StoreError> {
 }
 
 /// Which free number a run gets is the store's own affair; that no two have
-/// the same is looked at after each step.
-fn plain_slots(mut claim: Claim) -> Claim {
+/// the same is looked at after each step. What failed by a lease's end comes in
+/// no order.
+fn plain(mut claim: Claim) -> Claim {
     for task in &mut claim.tasks {
         task.slot = task.slot.map(|_| 0);
     }
-    // What failed by a lease's end is looked at in the tasks themselves.
-    claim.failed.clear();
+    claim.failed.sort();
     claim
 }
 

@@ -1,1 +1,1 @@
-SELECT gristmill.expire(NULL, $1, $2, $3, coalesce($4, clock_timestamp()))
+SELECT taken FROM gristmill.expire(NULL, $1, $2, $3, coalesce($4, clock_timestamp()))

@@ -1,2 +1,3 @@
-SELECT reclaimed, promoted, unblocked, forgotten_ids, pruned_done, pruned_failed, forgotten_workers
+SELECT reclaimed, promoted, unblocked, forgotten_ids, pruned_done, pruned_failed, forgotten_workers,
+       failed
   FROM gristmill.sweep($1, $2, $3, $4, $5)

@@ -59,6 +59,8 @@ defects! {
     BurnsReleasedAttempts => "rule_04",
     /// A suspect shares its batch with others.
     BatchesSuspects => "rule_04",
+    /// Tasks fail by their lease's end and nobody is told.
+    FailsInSilence => "rule_04",
     /// First in, first out, whatever was said of priority and time.
     IgnoresPriority => "rule_05",
     /// A claim for one source gets any.

@@ -141,10 +141,13 @@ $$;
 
 -- Takes back tasks whose lease ran out, of one queue or of all, oldest
 -- deadline first. p_held: how long ago this process last distrusted the clock
--- (null: never); leases whose heartbeat is longer are left alone.
+-- (null: never); leases whose heartbeat is longer are left alone. Tells how many
+-- tasks went back or failed, and which failed (null: none): no settlement did
+-- it, so whoever noticed has to tell.
 CREATE FUNCTION gristmill.expire(
-    p_queue integer, p_leases integer, p_held bigint, p_kept integer, p_now timestamptz
-) RETURNS bigint
+    p_queue integer, p_leases integer, p_held bigint, p_kept integer, p_now timestamptz,
+    OUT taken bigint, OUT failed bigint[]
+)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -155,8 +158,8 @@ DECLARE
     v_queue gristmill.queue;
     v_task  gristmill.task;
     v_next  gristmill.next;
-    v_taken bigint := 0;
 BEGIN
+    taken := 0;
     FOR v_lease IN
         -- The guarded statement: whoever settles or extends holds the row, and
         -- then it is passed over or looked at again.
@@ -183,11 +186,13 @@ BEGIN
             v_task.history := gristmill.told(v_task.history, v_lease.worker, v_lease.claimed_at,
                 p_now, 'expired', c_expired, p_kept);
             PERFORM gristmill.end_attempt(v_queue, v_task, v_next, p_now);
-            v_taken := v_taken + 1;
+            taken := taken + 1;
+            IF v_next.kind = 'failed' THEN
+                failed := failed || v_task.id;
+            END IF;
         END LOOP;
         INSERT INTO gristmill.delta (at, queue, expired)
         VALUES (p_now, v_lease.queue, cardinality(v_lease.open));
     END LOOP;
-    RETURN v_taken;
 END
 $$;

@@ -305,7 +305,8 @@ END
 $$;
 
 -- Claims. The first row always tells the claim itself (lease, paused,
--- next_due, swept); task columns are null when nothing was taken.
+-- next_due, swept, failed); task columns are null when nothing was taken, and
+-- in a first row of its own when tasks failed whose lease had run out.
 --   p_hint_*    where this process's last claim of the level ended: the scan
 --               begins there instead of re-walking what is dead in front
 --   p_sweep     look from the front as well when the hint gave too few
@@ -322,7 +323,7 @@ CREATE FUNCTION gristmill.claim_tasks(
     id bigint, payload bytea, encoding smallint, key text, grp text, source text,
     priority smallint, attempt integer, claims integer, created_at timestamptz,
     run_at timestamptz, prev_run_at timestamptz, headers text, expiries smallint,
-    concurrent integer, slot integer
+    concurrent integer, slot integer, failed bigint[]
 )
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off
@@ -350,6 +351,7 @@ DECLARE
     v_count   integer;
     v_delayed integer := 0;
     v_any     boolean := false;
+    v_failed  bigint[];
 BEGIN
     SELECT * INTO v_queue FROM gristmill.queue q WHERE q.name = p_queue;
     IF NOT FOUND THEN
@@ -365,7 +367,7 @@ BEGIN
             NULL::timestamptz, NULL::bigint, NULL::bigint, NULL::bytea, NULL::smallint,
             NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
             NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::smallint,
-            NULL::integer, NULL::integer;
+            NULL::integer, NULL::integer, NULL::bigint[];
         RETURN;
     END IF;
     IF p_own AND v_queue.slots IS NULL THEN
@@ -374,7 +376,8 @@ BEGIN
     IF EXISTS (SELECT 1 FROM gristmill.lease l
                 WHERE l.queue = v_queue.number AND l.until <= v_now) THEN
         -- What comes back stands in front of the hint.
-        v_hinted := gristmill.expire(v_queue.number, p_leases, p_held, p_kept, v_now) = 0;
+        SELECT e.taken = 0, e.failed INTO v_hinted, v_failed
+          FROM gristmill.expire(v_queue.number, p_leases, p_held, p_kept, v_now) e;
     END IF;
 
     IF v_queue.slots IS NOT NULL THEN
@@ -432,7 +435,8 @@ BEGIN
             gristmill.next_due(v_queue.number, p_source, v_now), v_swept, NULL::bigint,
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
-            NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer;
+            NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
+            v_failed;
         RETURN;
     END IF;
     IF v_queue.count OR v_queue.slots IS NOT NULL THEN
@@ -459,10 +463,18 @@ BEGIN
     INSERT INTO gristmill.delta (at, queue, ready, delayed, processing, claimed)
     VALUES (v_now, v_queue.number, v_delayed - cardinality(v_tasks), -v_delayed,
             cardinality(v_tasks), cardinality(v_tasks));
+    IF v_failed IS NOT NULL THEN
+        -- Not beside each task: thousands may have failed.
+        RETURN QUERY SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, NULL::bigint,
+            NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
+            NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
+            NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
+            v_failed;
+    END IF;
     RETURN QUERY
         SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, t.id, t.payload, t.encoding, t.key::text, t.grp::text, t.source::text,
                t.priority, t.attempts + 1, t.claims + 1, t.created_at, t.run_at, t.prev_run_at,
-               t.headers::text, t.expiries, v_count, v_slot
+               t.headers::text, t.expiries, v_count, v_slot, NULL::bigint[]
           FROM unnest(v_tasks) t;
 END
 $$;

@@ -268,8 +268,9 @@ $$;
 CREATE FUNCTION gristmill.sweep(
     p_limit integer DEFAULT 1000, p_leases integer DEFAULT 64, p_held bigint DEFAULT NULL,
     p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL,
-    OUT reclaimed bigint, OUT promoted bigint, OUT unblocked bigint, OUT forgotten_ids bigint,
-    OUT pruned_done bigint, OUT pruned_failed bigint, OUT forgotten_workers bigint
+    OUT reclaimed bigint, OUT failed bigint[], OUT promoted bigint, OUT unblocked bigint,
+    OUT forgotten_ids bigint, OUT pruned_done bigint, OUT pruned_failed bigint,
+    OUT forgotten_workers bigint
 )
 LANGUAGE plpgsql
 -- By index whatever the statistics say: what they say of a table that was
@@ -282,7 +283,8 @@ DECLARE
     v_some record;
     v_step bigint;
 BEGIN
-    reclaimed := gristmill.expire(NULL, p_leases, p_held, p_kept, v_now);
+    SELECT e.taken, e.failed INTO reclaimed, failed
+      FROM gristmill.expire(NULL, p_leases, p_held, p_kept, v_now) e;
     promoted := 0;
     LOOP
         v_step := gristmill.promote(10000, v_now);

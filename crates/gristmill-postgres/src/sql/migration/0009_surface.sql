@@ -311,7 +311,8 @@ BEGIN
             PERFORM gristmill.no_queue($1);
         END IF;
     END IF;
-    RETURN gristmill.expire(v_number, 10000, NULL, 10, coalesce($2, clock_timestamp()));
+    RETURN (SELECT e.taken FROM gristmill.expire(v_number, 10000, NULL, 10,
+        coalesce($2, clock_timestamp())) e);
 END
 $$;
 

@@ -27,6 +27,9 @@ impl Flawed {
         if self.has(Defect::BatchesSuspects) && claim.tasks.len() == 1 && max > 1 {
             self.fill_up(&mut claim, again).await?;
         }
+        if self.has(Defect::FailsInSilence) {
+            claim.failed.clear();
+        }
         for task in &mut claim.tasks {
             lock(&self.shared.tokens).insert(task.id, claim.token);
             if self.has(Defect::ReusesSlots) {
@@ -110,7 +113,11 @@ impl Flawed {
 
     pub(super) async fn flawed_sweep(&self) -> Result<SweepReport> {
         self.before_reclaiming().await?;
-        self.inner().sweep().await
+        let mut report = self.inner().sweep().await?;
+        if self.has(Defect::FailsInSilence) {
+            report.failed.clear();
+        }
+        Ok(report)
     }
 
     pub(super) async fn flawed_extend(

@@ -14,7 +14,8 @@ Examples:
 Each rate stands beside the bare limit: hand-written statements on the same SQLite build or the same
 PostgreSQL server, in alternating rounds of the same run, durable on both sides. With --json:
 [{\"name\",\"rate\",\"bare\",\"ratio\",\"durable\"}], and of times, whose rate is how often they fit into a
-second, also \"p50_us\", \"p99_us\", \"bare_p50_us\" and \"bare_p99_us\". Your store is not touched: files
+second, also \"p50_us\", \"p99_us\", \"bare_p50_us\" and \"bare_p99_us\". What work costs a PostgreSQL
+server beside time is {\"name\",\"unit\",\"cost\",\"bare\",\"ratio\"}. Your store is not touched: files
 are made in the folder, or a schema and a table in the database, and deleted.";
 
 /// `bench`.

@@ -4,10 +4,10 @@
 //! a machine that is busy for a while is busy for both. Durability is always
 //! on; a row of a store that keeps nothing says so.
 
+mod cost;
 mod load;
 mod memory;
 mod postgres;
-mod postgres_worker;
 mod sqlite;
 mod start;
 mod worker;
@@ -15,6 +15,7 @@ mod worker;
 use std::path::Path;
 use std::time::Duration;
 
+pub(crate) use cost::Cost;
 pub(crate) use load::BenchError;
 
 /// How much is measured.
@@ -29,6 +30,22 @@ pub(crate) struct Plan {
 impl Default for Plan {
     fn default() -> Self {
         Plan { tasks: 200_000, rounds: 5 }
+    }
+}
+
+/// Everything that was measured.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    /// Rates and times.
+    pub(crate) rows: Vec<Row>,
+    /// What they cost beside time.
+    pub(crate) costs: Vec<Cost>,
+}
+
+impl Measured {
+    fn add(&mut self, more: Measured) {
+        self.rows.extend(more.rows);
+        self.costs.extend(more.costs);
     }
 }
 
@@ -130,7 +147,7 @@ pub(crate) async fn run(
     folder: &Path,
     plan: Plan,
     mut tell: impl FnMut(&str),
-) -> Result<Vec<Row>, BenchError> {
+) -> Result<Measured, BenchError> {
     let mut rows = Vec::new();
     tell("bulk put");
     rows.push(sqlite::bulk_put(folder, plan).await?);
@@ -148,7 +165,7 @@ pub(crate) async fn run(
     rows.push(start::on_memory(plan).await?);
     tell("put to start on SQLite");
     rows.push(start::on_sqlite(folder, plan).await?);
-    Ok(rows)
+    Ok(Measured { rows, costs: Vec::new() })
 }
 
 /// Measures the PostgreSQL store on the server that the URL names, in a schema
@@ -156,20 +173,9 @@ pub(crate) async fn run(
 pub(crate) async fn run_on_postgres(
     url: &str,
     plan: Plan,
-    mut tell: impl FnMut(&str),
-) -> Result<Vec<Row>, BenchError> {
-    let mut rows = Vec::new();
-    tell("bulk put");
-    rows.push(postgres::bulk_put(url, plan).await?);
-    tell("claim and settle");
-    rows.push(postgres::claim_settle(url, plan).await?);
-    tell("a worker");
-    rows.extend(postgres_worker::drain_rates(url, plan).await?);
-    tell("8 callers, a task each");
-    rows.push(postgres::callers(url, plan).await?);
-    tell("put to start");
-    rows.extend(start::on_postgres(url, plan).await?);
-    Ok(rows)
+    tell: impl FnMut(&str),
+) -> Result<Measured, BenchError> {
+    postgres::run(url, plan, tell).await
 }
 
 #[cfg(test)]

@@ -91,7 +91,6 @@ pub(super) async fn on_postgres(url: &str, plan: Plan) -> Result<Vec<Row>, Bench
             commits.push(start.elapsed());
         }
     }
-    gristmill::postgres::bare::clear(url, postgres::SCHEMA).await?;
     let what = "a put's answer to the handler's start, idle worker; beside it one bare commit";
     let answered = Latency::of(waits.answered, Some(commits.clone()));
     let what_called = "a put's call to the handler's start, idle worker / one bare commit";

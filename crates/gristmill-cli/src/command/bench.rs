@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Session;
 use crate::args::BenchArgs;
-use crate::bench::{self, Plan, Row};
+use crate::bench::{self, Cost, Measured, Plan, Row};
 use crate::failure::{Exit, Failure};
 use crate::output::table;
 use crate::progress;
@@ -39,6 +39,24 @@ struct RowJson {
     bare_p99_us: Option<f64>,
 }
 
+/// A measured cost under its stable names.
+#[derive(Serialize)]
+struct CostJson<'a> {
+    name: &'a str,
+    unit: &'a str,
+    cost: f64,
+    bare: f64,
+    ratio: Option<f64>,
+}
+
+/// One entry of the list.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum EntryJson<'a> {
+    Row(RowJson),
+    Cost(CostJson<'a>),
+}
+
 impl Bench {
     pub(crate) fn meant(args: BenchArgs) -> Self {
         let plan = Plan { tasks: args.tasks as usize, rounds: args.rounds as usize };
@@ -55,24 +73,46 @@ impl Bench {
             bar.set_message(what.to_owned());
             bar.inc(1);
         };
-        let rows = match session.url().parse() {
+        let measured = match session.url().parse() {
             Ok(StoreUrl::Postgres(url)) => {
                 bench::run_on_postgres(url.reveal(), self.plan, tell).await
             }
             _ => bench::run(&self.folder, self.plan, tell).await,
         };
         bar.finish_and_clear();
-        let rows = rows.map_err(|error| Failure::new(Exit::Wrong, "bench", error.to_string()))?;
+        let measured =
+            measured.map_err(|error| Failure::new(Exit::Wrong, "bench", error.to_string()))?;
         if session.output.json {
-            session.output.value(&rows.iter().map(json).collect::<Vec<_>>())
+            session.output.value(&json(&measured))
+        } else if measured.costs.is_empty() {
+            session.output.line(rows_text(&measured.rows))
         } else {
-            session.output.line(text(&rows))
+            let (rows, costs) = (rows_text(&measured.rows), costs_text(&measured.costs));
+            session.output.line(format!("{rows}\n\n{costs}"))
         }
     }
 }
 
-fn json(row: &Row) -> RowJson {
-    let rounded = |value: f64, places: f64| (value * places).round() / places;
+fn json(measured: &Measured) -> Vec<EntryJson<'_>> {
+    let rows = measured.rows.iter().map(|row| EntryJson::Row(row_json(row)));
+    rows.chain(measured.costs.iter().map(|cost| EntryJson::Cost(cost_json(cost)))).collect()
+}
+
+fn rounded(value: f64, places: f64) -> f64 {
+    (value * places).round() / places
+}
+
+fn cost_json(cost: &Cost) -> CostJson<'_> {
+    CostJson {
+        name: &cost.name,
+        unit: cost.unit,
+        cost: rounded(cost.ours, 1000.0),
+        bare: rounded(cost.bare, 1000.0),
+        ratio: cost.ratio.map(|ratio| rounded(ratio, 1000.0)),
+    }
+}
+
+fn row_json(row: &Row) -> RowJson {
     RowJson {
         name: row.name,
         rate: rounded(row.rate, 1.0),
@@ -90,7 +130,7 @@ fn micros(span: Duration) -> f64 {
     (span.as_secs_f64() * 1e7).round() / 10.0
 }
 
-fn text(rows: &[Row]) -> String {
+fn rows_text(rows: &[Row]) -> String {
     let mut table =
         table::new(&["name", ">tasks/s", ">bare/s", ">ratio", ">p50", ">p99", "durable", "what"]);
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
@@ -104,6 +144,21 @@ fn text(rows: &[Row]) -> String {
             Cell::new(or_none(row.latency.map(|l| format!("{:.0} µs", micros(l.p99))))),
             Cell::new(if row.durable { "yes" } else { "no" }),
             Cell::new(row.what),
+        ]);
+    }
+    table::text(&table)
+}
+
+fn costs_text(costs: &[Cost]) -> String {
+    let mut table = table::new(&["name", ">ours", ">bare", ">ratio", "unit", "what"]);
+    for cost in costs {
+        table.add_row(vec![
+            Cell::new(&cost.name),
+            Cell::new(format!("{:.2}", cost.ours)),
+            Cell::new(format!("{:.2}", cost.bare)),
+            Cell::new(cost.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))),
+            Cell::new(cost.unit),
+            Cell::new(cost.what),
         ]);
     }
     table::text(&table)

@@ -1,6 +1,11 @@
 //! The bare limit: what prepared statements on the same server reach without a
 //! queue around them. The benchmark prints it beside every rate.
 
+mod copy;
+mod meter;
+
+use bytes::Bytes;
+use futures_util::SinkExt;
 use gristmill_core::{Result, StoreError, Token};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, Statement};
@@ -9,17 +14,26 @@ use crate::errors::{Intent, connecting, fault};
 use crate::wire::Uuid;
 use crate::{Options, url};
 
-const SCHEMA: &str = include_str!("sql/bare/schema.sql");
-const INSERT: &str = include_str!("sql/bare/insert.sql");
-const LEASE: &str = include_str!("sql/bare/lease.sql");
-const DELETE: &str = include_str!("sql/bare/delete.sql");
-const DROP: &str = include_str!("sql/bare/drop.sql");
+pub use meter::{Dead, Meter};
+
+/// The name under which the benchmark's connections are known to the server.
+pub const APPLICATION: &str = "gristmill_bench";
+/// Rows in one message of a COPY.
+const MESSAGE: usize = 1_000;
+
+const SCHEMA: &str = include_str!("../sql/bare/schema.sql");
+const INSERT: &str = include_str!("../sql/bare/insert.sql");
+const COPY: &str = include_str!("../sql/bare/copy.sql");
+const LEASE: &str = include_str!("../sql/bare/lease.sql");
+const DELETE: &str = include_str!("../sql/bare/delete.sql");
+const DROP: &str = include_str!("../sql/bare/drop.sql");
 
 /// A hand-written queue table on one connection.
 #[derive(Debug)]
 pub struct Bare {
     client: Client,
     insert: Statement,
+    copy: Statement,
     lease: Statement,
     delete: Statement,
     inserted: u64,
@@ -29,8 +43,13 @@ fn failed(error: tokio_postgres::Error) -> StoreError {
     fault(&error, Intent::Write)
 }
 
+fn reading(error: tokio_postgres::Error) -> StoreError {
+    fault(&error, Intent::Read)
+}
+
 async fn connect(at: &str) -> Result<Client> {
-    let (config, _) = url::read(at, Options::default())?;
+    let (mut config, _) = url::read(at, Options::default())?;
+    config.application_name(APPLICATION);
     let (client, connection) = config.connect(NoTls).await.map_err(|e| connecting(&e))?;
     tokio::spawn(async move {
         // Its end is told by the next statement.
@@ -56,9 +75,10 @@ impl Bare {
     pub async fn join(url: &str) -> Result<Self> {
         let client = connect(url).await?;
         let insert = client.prepare(INSERT).await.map_err(failed)?;
+        let copy = client.prepare(COPY).await.map_err(failed)?;
         let lease = client.prepare_typed(LEASE, &[Type::UUID, Type::INT8]).await.map_err(failed)?;
         let delete = client.prepare(DELETE).await.map_err(failed)?;
-        Ok(Bare { client, insert, lease, delete, inserted: 0 })
+        Ok(Bare { client, insert, copy, lease, delete, inserted: 0 })
     }
 
     /// Inserts rows, `a_commit` in each statement; every tenth has a key.
@@ -69,16 +89,43 @@ impl Bare {
         let mut left = rows;
         while left > 0 {
             let now = left.min(a_commit);
-            let first = self.inserted + 1;
-            self.inserted += now as u64;
-            let keys: Vec<Option<String>> = (first..=self.inserted)
-                .map(|n| n.is_multiple_of(10).then(|| format!("key-{n}")))
-                .collect();
+            let keys = self.next_keys(now);
             let payloads = vec![payload; now];
             self.client.execute(&self.insert, &[&keys, &payloads]).await.map_err(failed)?;
             left -= now;
         }
         Ok(())
+    }
+
+    /// The same rows by COPY, `a_commit` in each.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn copy(&mut self, rows: usize, a_commit: usize, payload: &[u8]) -> Result<()> {
+        let mut left = rows;
+        while left > 0 {
+            let now = left.min(a_commit);
+            let sink = self.client.copy_in(&self.copy).await.map_err(failed)?;
+            tokio::pin!(sink);
+            sink.feed(Bytes::from_static(copy::BEGIN)).await.map_err(failed)?;
+            let mut missing = now;
+            while missing > 0 {
+                let keys = self.next_keys(missing.min(MESSAGE));
+                missing -= keys.len();
+                sink.feed(copy::rows(&keys, payload)).await.map_err(failed)?;
+            }
+            sink.feed(Bytes::from_static(copy::END)).await.map_err(failed)?;
+            sink.finish().await.map_err(failed)?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// The keys of the next rows: every tenth has one.
+    fn next_keys(&mut self, rows: usize) -> Vec<Option<String>> {
+        let first = self.inserted + 1;
+        self.inserted += rows as u64;
+        (first..=self.inserted).map(|n| n.is_multiple_of(10).then(|| format!("key-{n}"))).collect()
     }
 
     /// Leases the next rows by UPDATE, then deletes them; returns how many.

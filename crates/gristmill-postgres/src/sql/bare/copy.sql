@@ -1,0 +1,1 @@
+COPY gristmill_bare (key, payload) FROM STDIN (FORMAT binary)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::policy::next_fire::FireTimes;
+use crate::settings::words;
 use crate::{
     NewTask, Payload, PutAnswer, QueueName, Result, ScheduleName, StoreError, TaskId, Timestamp,
 };
@@ -37,6 +38,9 @@ pub enum Overlap {
     /// This fire is passed over.
     Skip,
 }
+
+words!(Missed { Once = "once", Skip = "skip", All = "all" });
+words!(Overlap { Allow = "allow", Skip = "skip" });
 
 /// Says that a schedule exists and how it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]

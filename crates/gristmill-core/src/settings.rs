@@ -1,8 +1,6 @@
 //! A queue's settings: one table that gives the full set, the partial set of
 //! a declaration or override, and the defaults.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// When a put counts as a duplicate of a standing task with the same key.
@@ -38,6 +36,7 @@ pub enum Durability {
     Relaxed,
 }
 
+/// The words of an enumeration, both ways.
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         impl $type {
@@ -48,19 +47,19 @@ macro_rules! words {
             }
         }
 
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.as_str())
             }
         }
 
-        impl FromStr for $type {
-            type Err = SettingsError;
+        impl std::str::FromStr for $type {
+            type Err = $crate::SettingsError;
 
-            fn from_str(word: &str) -> Result<Self, SettingsError> {
+            fn from_str(word: &str) -> std::result::Result<Self, $crate::SettingsError> {
                 match word {
                     $($word => Ok($type::$variant),)+
-                    _ => Err(SettingsError(format!(
+                    _ => Err($crate::SettingsError(format!(
                         "'{word}' is not one of {}", [$($word),+].join(", ")
                     ))),
                 }
@@ -68,6 +67,7 @@ macro_rules! words {
         }
     };
 }
+pub(crate) use words;
 words!(Unique { Pending = "pending", Active = "active" });
 words!(OnDuplicate { Skip = "skip", Replace = "replace", Postpone = "postpone" });
 words!(Durability { Full = "full", Relaxed = "relaxed" });

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use gristmill_core::StoreError;
+pub(crate) use gristmill_text::corrupt;
 
 /// An error of the file system, with what it was about.
 pub(crate) fn fault(what: &Path, error: &io::Error) -> StoreError {
@@ -13,11 +14,6 @@ pub(crate) fn fault(what: &Path, error: &io::Error) -> StoreError {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreError::Permission(said),
         _ => StoreError::Unavailable(said),
     }
-}
-
-/// Stored data that cannot be read back.
-pub(crate) fn corrupt(what: &str, why: impl std::fmt::Display) -> StoreError {
-    StoreError::Corrupt(format!("{what}: {why}"))
 }
 
 /// The ending of a fallible step on a path.

@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use gristmill_core::memory::{LeaseRecord, State};
 use gristmill_core::{
-    Assignment, Counters, Leadership, Minute, Override, Queue, QueueName, Result, Settings, Share,
-    TaskId, Timestamp, Token, WorkerId,
+    Assignment, Counters, Leadership, Minute, Override, Queue, Result, Settings, Share, TaskId,
+    Timestamp, Token,
 };
+use gristmill_text::{ProcessorRow, WorkerText, origin, queue_name, settings, worker_id};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::errors::corrupt;
 use crate::schedule_text::ScheduleText;
-use crate::settings_text;
-use crate::worker_text::WorkerText;
 
 /// One fact. It says what is so, never what changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +30,7 @@ pub(crate) enum Fact {
     Schedule(ScheduleText),
     NoSchedule(String),
     Role { role: String, leader: String, term: u64, until: i64 },
-    Worker { report: WorkerText, since: i64, seen: i64 },
+    Worker { report: WorkerText<ProcessorRow>, since: i64, seen: i64 },
     NoWorker(String),
     Assignment { term: u64, shares: Vec<(String, String, u32)>, published_at: i64 },
 }
@@ -65,21 +64,6 @@ pub(crate) const fn instant(micros: i64) -> Timestamp {
     Timestamp::from_micros(micros)
 }
 
-/// A duration as it is stored.
-pub(crate) fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// A stored queue name.
-pub(crate) fn queue_name(stored: &str) -> Result<QueueName> {
-    QueueName::new(stored).map_err(|e| corrupt("a queue's name", e))
-}
-
-/// A stored worker id.
-pub(crate) fn worker_id(stored: &str) -> Result<WorkerId> {
-    WorkerId::new(stored).map_err(|e| corrupt("a worker's id", e))
-}
-
 fn token(stored: &str) -> Result<Token> {
     stored.parse().map_err(|e| corrupt("a token", e))
 }
@@ -92,10 +76,10 @@ impl QueueText {
             declared: queue
                 .declared
                 .iter()
-                .map(|(origin, patch)| (origin.to_string(), settings_text::write(patch)))
+                .map(|(origin, patch)| (origin.to_string(), settings::write(patch)))
                 .collect(),
             overridden: queue.overridden.as_ref().map(|change| {
-                (settings_text::write(&change.settings), change.by.clone(), change.at.as_micros())
+                (settings::write(&change.settings), change.by.clone(), change.at.as_micros())
             }),
             paused: queue.paused,
             paused_by: queue.paused_by.clone(),
@@ -108,18 +92,12 @@ impl QueueText {
         let declared = self
             .declared
             .iter()
-            .map(|(word, patch)| {
-                let origin = gristmill_core::Origin::ALL
-                    .into_iter()
-                    .find(|origin| origin.as_str() == word)
-                    .ok_or_else(|| corrupt("a queue's origin", word))?;
-                Ok((origin, settings_text::read(patch)?))
-            })
+            .map(|(word, patch)| Ok((origin(word)?, settings::read(patch)?)))
             .collect::<Result<Vec<_>>>()?;
         let overridden = match self.overridden {
             None => None,
             Some((patch, by, at)) => {
-                Some(Override { settings: settings_text::read(&patch)?, by, at: instant(at) })
+                Some(Override { settings: settings::read(&patch)?, by, at: instant(at) })
             }
         };
         let settings = Queue::effective(&Settings::default(), &declared, overridden.as_ref());

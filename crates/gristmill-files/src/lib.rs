@@ -28,14 +28,12 @@ mod options;
 mod persist;
 mod scan;
 mod schedule_text;
-mod settings_text;
 mod snapshot;
 mod spool;
 mod store;
 mod task_file;
 mod touched;
 mod verbs;
-mod worker_text;
 
 pub use check::Finding;
 pub use options::Options;

@@ -1,14 +1,11 @@
 //! A schedule as JSON.
 
-use std::time::Duration;
-
-use gristmill_core::{
-    Missed, Overlap, Payload, Result, Rule, Schedule, ScheduleDeclaration, ScheduleName, TaskId,
-};
+use gristmill_core::{Payload, Result, Schedule, ScheduleDeclaration, ScheduleName, TaskId};
+use gristmill_text::{queue_name, rule, rule_parts};
 use serde::{Deserialize, Serialize};
 
 use crate::errors::corrupt;
-use crate::fact::{instant, micros, queue_name};
+use crate::fact::instant;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ScheduleText {
@@ -28,27 +25,10 @@ pub(crate) struct ScheduleText {
     created_at: i64,
 }
 
-/// The words for both policies, in the order of the values.
-const MISSED: [(&str, Missed); 3] =
-    [("once", Missed::Once), ("skip", Missed::Skip), ("all", Missed::All)];
-const OVERLAP: [(&str, Overlap); 2] = [("allow", Overlap::Allow), ("skip", Overlap::Skip)];
-
-fn word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> String {
-    words.iter().find(|(_, known)| known == value).map_or("", |(word, _)| *word).to_owned()
-}
-
-fn meant<T: Copy>(words: &[(&str, T)], word: &str) -> Result<T> {
-    let found = words.iter().find(|(known, _)| *known == word);
-    found.map(|(_, value)| *value).ok_or_else(|| corrupt("a schedule's policy", word))
-}
-
 impl ScheduleText {
     pub(crate) fn new(schedule: &Schedule) -> Self {
         let declared = &schedule.declared;
-        let (cron, every) = match &declared.rule {
-            Rule::Cron(cron) => (Some(cron.clone()), None),
-            Rule::Every(every) => (None, Some(micros(*every))),
-        };
+        let (cron, every) = rule_parts(&declared.rule);
         let payload = declared.payload.as_ref();
         ScheduleText {
             name: declared.name.to_string(),
@@ -57,8 +37,8 @@ impl ScheduleText {
             every,
             zone: declared.zone.clone(),
             payload: payload.map(|payload| (payload.encoding.to_string(), payload.bytes.to_vec())),
-            missed: word(&MISSED, &declared.missed),
-            overlap: word(&OVERLAP, &declared.overlap),
+            missed: declared.missed.as_str().to_owned(),
+            overlap: declared.overlap.as_str().to_owned(),
             paused: schedule.paused,
             paused_by: schedule.paused_by.clone(),
             decided_until: schedule.decided_until.as_micros(),
@@ -69,11 +49,6 @@ impl ScheduleText {
     }
 
     pub(crate) fn into_schedule(self) -> Result<Schedule> {
-        let rule = match (self.cron, self.every) {
-            (Some(cron), _) => Rule::Cron(cron),
-            (None, Some(every)) => Rule::Every(Duration::from_micros(every)),
-            (None, None) => return Err(corrupt("a schedule", "it has no rule")),
-        };
         let payload = match self.payload {
             None => None,
             Some((encoding, bytes)) => {
@@ -84,11 +59,11 @@ impl ScheduleText {
         let declared = ScheduleDeclaration {
             name: ScheduleName::new(&self.name).map_err(|e| corrupt("a schedule's name", e))?,
             queue: queue_name(&self.queue)?,
-            rule,
+            rule: rule(self.cron, self.every)?,
             zone: self.zone,
             payload,
-            missed: meant(&MISSED, &self.missed)?,
-            overlap: meant(&OVERLAP, &self.overlap)?,
+            missed: self.missed.parse().map_err(|e| corrupt("a schedule's policy", e))?,
+            overlap: self.overlap.parse().map_err(|e| corrupt("a schedule's policy", e))?,
         };
         Ok(Schedule {
             declared,

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 
 use gristmill_core::memory::State as Ledger;
 use gristmill_core::{Result, Timestamp};
+use gristmill_text::WorkerText;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::{At, corrupt};
@@ -12,7 +13,6 @@ use crate::fact::Fact;
 use crate::schedule_text::ScheduleText;
 use crate::spool::{STATE, Spool};
 use crate::task_file::sum;
-use crate::worker_text::WorkerText;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]

@@ -5,11 +5,11 @@ use gristmill_core::{
     Binding, ContractAnswer, ContractChange, Declaration, Declared, Queue, QueueName, Result,
     SettingsPatch, StoreError, Timestamp,
 };
+use gristmill_text::settings;
 
-use crate::codec::{self, QueueRow, count};
+use crate::codec::{self, count};
 use crate::errors::column;
 use crate::pool::Taken;
-use crate::settings_codec;
 use crate::sql::Sql;
 use crate::store::Inner;
 use crate::wire::At;
@@ -23,7 +23,7 @@ struct Change<'a> {
 impl Change<'_> {
     async fn find(&mut self, name: &QueueName) -> Result<Option<Queue>> {
         let rows = self.connection.run(Sql::QueueByName, &[&name.as_str()]).await?;
-        rows.first().map(|row| QueueRow::read(row)?.into_queue()).transpose()
+        rows.first().map(codec::queue).transpose()
     }
 
     async fn save(&mut self, queue: &Queue) -> Result<()> {
@@ -73,7 +73,7 @@ impl Change<'_> {
             self.check_binding(&queue.name, bind).await?;
         }
         self.save(&queue).await?;
-        let in_force = settings_codec::write(&settings_codec::whole(&queue.settings)).to_string();
+        let in_force = settings::write(&settings::whole(&queue.settings)).to_string();
         self.connection.run(Sql::QueueInForce, &[&number(&queue), &in_force]).await?;
         if bound != queue.settings.bind {
             let bind = queue.settings.bind.as_ref();

@@ -2,6 +2,7 @@
 
 use gristmill_core::claim::token_claimed_before;
 use gristmill_core::{Result, StoreError};
+pub(crate) use gristmill_text::corrupt;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -76,11 +77,6 @@ fn told(error: &Error) -> String {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     }
-}
-
-/// Stored data that cannot be read.
-pub(crate) fn corrupt(what: &str, said: impl std::fmt::Display) -> StoreError {
-    StoreError::Corrupt(format!("{what}: {said}"))
 }
 
 /// Reads a column, or says that stored data is not what it should be.

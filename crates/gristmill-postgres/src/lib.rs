@@ -31,7 +31,6 @@ mod read;
 mod roles;
 mod row;
 mod schedules;
-mod settings_codec;
 mod settle;
 mod sql;
 mod stats;

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use gristmill_core::assignment::MANAGER;
 use gristmill_core::{
-    Assignment, HandlerStats, Leadership, ProcessorReport, Published, Result, Share, Timestamp,
-    WorkerId, WorkerReport, WorkerView,
+    Assignment, Leadership, Published, Result, Timestamp, WorkerId, WorkerReport, WorkerView,
 };
-use serde::{Deserialize, Serialize};
+use gristmill_text::{NamedProcessor, WorkerText};
 
 use crate::codec;
 use crate::errors::column;
@@ -15,113 +14,9 @@ use crate::sql::Sql;
 use crate::store::Inner;
 use crate::wire::At;
 
-#[derive(Serialize, Deserialize)]
-struct ReportText {
-    id: String,
-    host: String,
-    pid: u32,
-    version: String,
-    queues: Vec<String>,
-    processors: Vec<ProcessorText>,
-    handled: Vec<HandledText>,
-    follows_term: Option<u64>,
-    stopping: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ProcessorText {
-    queue: Option<String>,
-    holding: u32,
-    cycle: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct HandledText {
-    queue: String,
-    processed: u64,
-    errors: u64,
-    retried: u64,
-    duration: u64,
-    last_error: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ShareText {
-    worker: String,
-    queue: String,
-    processors: u32,
-}
-
-fn report_text(report: &WorkerReport) -> Result<String> {
-    codec::text(&ReportText {
-        id: report.id.to_string(),
-        host: report.host.clone(),
-        pid: report.pid,
-        version: report.version.clone(),
-        queues: report.queues.iter().map(ToString::to_string).collect(),
-        processors: report
-            .processors
-            .iter()
-            .map(|processor| ProcessorText {
-                queue: processor.queue.as_ref().map(ToString::to_string),
-                holding: processor.holding,
-                cycle: codec::micros(processor.cycle),
-            })
-            .collect(),
-        handled: report
-            .handled
-            .iter()
-            .map(|(queue, stats)| HandledText {
-                queue: queue.to_string(),
-                processed: stats.processed,
-                errors: stats.errors,
-                retried: stats.retried,
-                duration: codec::micros(stats.duration),
-                last_error: stats.last_error.clone(),
-            })
-            .collect(),
-        follows_term: report.follows_term,
-        stopping: report.stopping,
-    })
-}
-
 fn report(stored: &str) -> Result<WorkerReport> {
-    let text: ReportText = codec::parse("a worker's report", stored)?;
-    Ok(WorkerReport {
-        id: codec::worker_id(&text.id)?,
-        host: text.host,
-        pid: text.pid,
-        version: text.version,
-        queues: text.queues.iter().map(|queue| codec::queue_name(queue)).collect::<Result<_>>()?,
-        processors: text
-            .processors
-            .into_iter()
-            .map(|processor| {
-                let queue = processor.queue.as_deref().map(codec::queue_name);
-                Ok(ProcessorReport {
-                    queue: queue.transpose()?,
-                    holding: processor.holding,
-                    cycle: Duration::from_micros(processor.cycle),
-                })
-            })
-            .collect::<Result<_>>()?,
-        handled: text
-            .handled
-            .into_iter()
-            .map(|handled| {
-                let stats = HandlerStats {
-                    processed: handled.processed,
-                    errors: handled.errors,
-                    retried: handled.retried,
-                    duration: Duration::from_micros(handled.duration),
-                    last_error: handled.last_error,
-                };
-                Ok((codec::queue_name(&handled.queue)?, stats))
-            })
-            .collect::<Result<_>>()?,
-        follows_term: text.follows_term,
-        stopping: text.stopping,
-    })
+    let text: WorkerText<NamedProcessor> = gristmill_text::parse("a worker's report", stored)?;
+    text.into_report()
 }
 
 impl Inner {
@@ -178,7 +73,7 @@ impl Inner {
 
     /// Keeps a worker's report as its last.
     pub(crate) async fn report_worker(&self, report: &WorkerReport) -> Result<()> {
-        let text = report_text(report)?;
+        let text = gristmill_text::text(&WorkerText::<NamedProcessor>::new(report))?;
         self.pool.write(Sql::WorkerSave, &[&report.id.as_str(), &text, &self.now()]).await?;
         Ok(())
     }
@@ -213,16 +108,7 @@ impl Inner {
             connection.roll_back().await?;
             return Ok(Published::StaleTerm { current });
         }
-        let shares: Vec<ShareText> = assignment
-            .shares
-            .iter()
-            .map(|share| ShareText {
-                worker: share.worker.to_string(),
-                queue: share.queue.to_string(),
-                processors: share.processors,
-            })
-            .collect();
-        let shares = codec::text(&shares)?;
+        let shares = gristmill_text::shares_text(&assignment.shares)?;
         let term = signed(assignment.term);
         connection.run(Sql::AssignmentSave, &[&term, &shares, &self.now()]).await?;
         connection.commit().await?;
@@ -235,19 +121,9 @@ impl Inner {
         let Some(row) = rows.first() else {
             return Ok(None);
         };
-        let shares: Vec<ShareText> = codec::parse("the assignment", column(row, 1)?)?;
         Ok(Some(Assignment {
             term: codec::count(column(row, 0)?),
-            shares: shares
-                .into_iter()
-                .map(|share| {
-                    Ok(Share {
-                        worker: codec::worker_id(&share.worker)?,
-                        queue: codec::queue_name(&share.queue)?,
-                        processors: share.processors,
-                    })
-                })
-                .collect::<Result<_>>()?,
+            shares: gristmill_text::shares(column(row, 1)?)?,
             published_at: column::<At>(row, 2)?.0,
         }))
     }

@@ -1,15 +1,12 @@
 //! Schedules: each instant is decided once, whoever fires it.
 
-use std::time::Duration;
-
 use gristmill_core::{
-    Fire, FireAnswer, Missed, Overlap, Payload, PutAnswer, Result, Rule, Schedule,
-    ScheduleDeclaration, ScheduleName, TaskId,
+    Fire, FireAnswer, Overlap, PutAnswer, Result, Schedule, ScheduleDeclaration, ScheduleName,
+    TaskId,
 };
-use serde::{Deserialize, Serialize};
+use gristmill_text::ScheduleText;
 use tokio_postgres::Row;
 
-use crate::codec;
 use crate::errors::{column, corrupt};
 use crate::pool::Taken;
 use crate::put::{self, Columns, Sifted};
@@ -17,55 +14,10 @@ use crate::sql::Sql;
 use crate::store::Inner;
 use crate::wire::At;
 
-/// What was declared, as it is stored; the payload has a column of its own.
-#[derive(Serialize, Deserialize)]
-struct DeclaredText {
-    queue: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cron: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    every: Option<u64>,
-    zone: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    encoding: Option<String>,
-    missed: String,
-    overlap: String,
-}
-
 /// Reads a stored schedule.
 fn schedule(row: &Row) -> Result<Schedule> {
-    let text: DeclaredText = codec::parse("a schedule", column(row, 1)?)?;
-    let rule = match (text.cron, text.every) {
-        (Some(cron), None) => Rule::Cron(cron),
-        (None, Some(every)) => Rule::Every(Duration::from_micros(every)),
-        _ => return Err(corrupt("a schedule", "it has not one rule")),
-    };
-    let payload = match (column::<Option<Vec<u8>>>(row, 2)?, text.encoding) {
-        (Some(bytes), Some(encoding)) => Some(Payload {
-            bytes: bytes.into(),
-            encoding: encoding.parse().map_err(|e| corrupt("a schedule", e))?,
-        }),
-        _ => None,
-    };
     Ok(Schedule {
-        declared: ScheduleDeclaration {
-            name: ScheduleName::new(column(row, 0)?).map_err(|e| corrupt("a schedule", e))?,
-            queue: codec::queue_name(&text.queue)?,
-            rule,
-            zone: text.zone,
-            payload,
-            missed: match text.missed.as_str() {
-                "once" => Missed::Once,
-                "skip" => Missed::Skip,
-                "all" => Missed::All,
-                other => return Err(corrupt("a schedule", other)),
-            },
-            overlap: match text.overlap.as_str() {
-                "allow" => Overlap::Allow,
-                "skip" => Overlap::Skip,
-                other => return Err(corrupt("a schedule", other)),
-            },
-        },
+        declared: ScheduleText::read(column(row, 0)?, column(row, 1)?, column(row, 2)?)?,
         paused: column(row, 3)?,
         paused_by: column(row, 4)?,
         decided_until: column::<At>(row, 5)?.0,
@@ -83,28 +35,7 @@ async fn locked(connection: &mut Taken<'_>, name: &ScheduleName) -> Result<Optio
 
 async fn save(connection: &mut Taken<'_>, schedule: &Schedule) -> Result<()> {
     let declared = &schedule.declared;
-    let (cron, every) = match &declared.rule {
-        Rule::Cron(cron) => (Some(cron.clone()), None),
-        Rule::Every(every) => (None, Some(codec::micros(*every))),
-    };
-    let text = codec::text(&DeclaredText {
-        queue: declared.queue.to_string(),
-        cron,
-        every,
-        zone: declared.zone.clone(),
-        encoding: declared.payload.as_ref().map(|p| p.encoding.to_string()),
-        missed: match declared.missed {
-            Missed::Once => "once",
-            Missed::Skip => "skip",
-            Missed::All => "all",
-        }
-        .to_owned(),
-        overlap: match declared.overlap {
-            Overlap::Allow => "allow",
-            Overlap::Skip => "skip",
-        }
-        .to_owned(),
-    })?;
+    let text = ScheduleText::write(declared)?;
     let tasks: Vec<i64> = schedule.last_tasks.iter().map(|id| id.0).collect();
     connection
         .run(

@@ -3,7 +3,7 @@
 use gristmill_core::{Counters, Minute, Queue, QueueName, QueueStats, Result, Timestamp};
 use tokio_postgres::Row;
 
-use crate::codec::{self, QueueRow, count, small};
+use crate::codec::{self, count, small};
 use crate::errors::column;
 use crate::sql::Sql;
 use crate::store::Inner;
@@ -13,7 +13,7 @@ impl Inner {
     /// All queues, by number.
     pub(crate) async fn queues(&self) -> Result<Vec<Queue>> {
         let rows = self.pool.read(Sql::QueueAll, &[]).await?;
-        rows.iter().map(|row| QueueRow::read(row)?.into_queue()).collect()
+        rows.iter().map(codec::queue).collect()
     }
 
     /// All queues' numbers, by queue number.

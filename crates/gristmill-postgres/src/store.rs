@@ -12,7 +12,7 @@ use gristmill_core::{
 };
 use tokio_postgres::types::ToSql;
 
-use crate::codec::QueueRow;
+use crate::codec;
 use crate::connection::Texts;
 use crate::errors::{column, corrupt};
 use crate::group::Group;
@@ -156,7 +156,7 @@ impl Inner {
         if let Some(now) = self.now() {
             guard.observe(now.0, monotonic, Duration::ZERO);
         }
-        guard.held_for(monotonic).map(crate::codec::span)
+        guard.held_for(monotonic).map(codec::span)
     }
 
     /// Compares the server's clock with our own pace: a jump, or an answer
@@ -195,7 +195,7 @@ impl Inner {
 
     pub(crate) async fn find_queue(&self, name: &QueueName) -> Result<Option<Queue>> {
         let rows = self.pool.read(Sql::QueueByName, &[&name.as_str()]).await?;
-        rows.first().map(|row| QueueRow::read(row)?.into_queue()).transpose()
+        rows.first().map(codec::queue).transpose()
     }
 
     /// The queue's number, or the error that names a similar one.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gristmill_core::StoreError;
+pub(crate) use gristmill_text::corrupt;
 use rusqlite::{Error, ErrorCode};
 
 /// An error before the commit: nothing was written.
@@ -54,9 +55,4 @@ pub(crate) fn refused_before_commit(error: &Error) -> bool {
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull)
     )
-}
-
-/// A stored value that cannot be what we wrote.
-pub(crate) fn corrupt(what: &str, error: impl std::fmt::Display) -> StoreError {
-    StoreError::Corrupt(format!("{what}: {error}"))
 }

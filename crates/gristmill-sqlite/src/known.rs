@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gristmill_core::name::did_you_mean;
 use gristmill_core::policy::reclaim_guard::ReclaimGuard;
 use gristmill_core::{Queue, QueueName, Result, StoreError};
+use gristmill_text::StoredQueue;
 use rusqlite::params;
 
 use crate::codec;
@@ -103,7 +104,7 @@ impl Known {
         if let Some(queue) = self.by_name.get(name) {
             return Ok(Some(queue.clone()));
         }
-        let stored = db.one(Sql::QueueByName, params![name.as_str()], codec::QueueRow::read)?;
+        let stored = db.one(Sql::QueueByName, params![name.as_str()], codec::queue)?;
         stored.map(|row| self.remember(row)).transpose()
     }
 
@@ -123,7 +124,7 @@ impl Known {
         if let Some(queue) = self.by_number.get(&number) {
             return Ok(queue.clone());
         }
-        let stored = db.one(Sql::QueueByNumber, params![number], codec::QueueRow::read)?;
+        let stored = db.one(Sql::QueueByNumber, params![number], codec::queue)?;
         match stored {
             Some(row) => self.remember(row),
             None => Err(StoreError::Corrupt(format!(
@@ -132,7 +133,7 @@ impl Known {
         }
     }
 
-    fn remember(&mut self, row: codec::QueueRow) -> Result<Arc<Queue>> {
+    fn remember(&mut self, row: StoredQueue) -> Result<Arc<Queue>> {
         let queue = Arc::new(row.into_queue()?);
         self.by_name.insert(queue.name.clone(), queue.clone());
         self.by_number.insert(queue.number, queue.clone());

@@ -40,7 +40,6 @@ mod reader;
 mod roles;
 mod row;
 mod schedules;
-mod settings_codec;
 mod settle;
 mod sql;
 mod stats;

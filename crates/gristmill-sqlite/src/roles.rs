@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use gristmill_core::assignment::MANAGER;
 use gristmill_core::{
-    Assignment, HandlerStats, Leadership, ProcessorReport, Published, Result, Share, Timestamp,
-    WorkerId, WorkerReport, WorkerView,
+    Assignment, Leadership, Published, Result, Timestamp, WorkerId, WorkerReport, WorkerView,
 };
+use gristmill_text::{NamedProcessor, WorkerText};
 use rusqlite::params;
-use serde::{Deserialize, Serialize};
 
 use crate::codec;
 use crate::db::Db;
@@ -16,113 +15,9 @@ use crate::delta::{signed, unsigned};
 use crate::sql::Sql;
 use crate::write::Write;
 
-#[derive(Serialize, Deserialize)]
-struct ReportText {
-    id: String,
-    host: String,
-    pid: u32,
-    version: String,
-    queues: Vec<String>,
-    processors: Vec<ProcessorText>,
-    handled: Vec<HandledText>,
-    follows_term: Option<u64>,
-    stopping: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ProcessorText {
-    queue: Option<String>,
-    holding: u32,
-    cycle: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct HandledText {
-    queue: String,
-    processed: u64,
-    errors: u64,
-    retried: u64,
-    duration: u64,
-    last_error: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ShareText {
-    worker: String,
-    queue: String,
-    processors: u32,
-}
-
-fn report_text(report: &WorkerReport) -> Result<String> {
-    codec::text(&ReportText {
-        id: report.id.to_string(),
-        host: report.host.clone(),
-        pid: report.pid,
-        version: report.version.clone(),
-        queues: report.queues.iter().map(ToString::to_string).collect(),
-        processors: report
-            .processors
-            .iter()
-            .map(|processor| ProcessorText {
-                queue: processor.queue.as_ref().map(ToString::to_string),
-                holding: processor.holding,
-                cycle: codec::micros(processor.cycle),
-            })
-            .collect(),
-        handled: report
-            .handled
-            .iter()
-            .map(|(queue, stats)| HandledText {
-                queue: queue.to_string(),
-                processed: stats.processed,
-                errors: stats.errors,
-                retried: stats.retried,
-                duration: codec::micros(stats.duration),
-                last_error: stats.last_error.clone(),
-            })
-            .collect(),
-        follows_term: report.follows_term,
-        stopping: report.stopping,
-    })
-}
-
 fn report(stored: &str) -> Result<WorkerReport> {
-    let text: ReportText = codec::parse("a worker's report", stored)?;
-    Ok(WorkerReport {
-        id: codec::worker_id(&text.id)?,
-        host: text.host,
-        pid: text.pid,
-        version: text.version,
-        queues: text.queues.iter().map(|queue| codec::queue_name(queue)).collect::<Result<_>>()?,
-        processors: text
-            .processors
-            .into_iter()
-            .map(|processor| {
-                let queue = processor.queue.as_deref().map(codec::queue_name);
-                Ok(ProcessorReport {
-                    queue: queue.transpose()?,
-                    holding: processor.holding,
-                    cycle: Duration::from_micros(processor.cycle),
-                })
-            })
-            .collect::<Result<_>>()?,
-        handled: text
-            .handled
-            .into_iter()
-            .map(|handled| {
-                let stats = HandlerStats {
-                    processed: handled.processed,
-                    errors: handled.errors,
-                    retried: handled.retried,
-                    duration: Duration::from_micros(handled.duration),
-                    last_error: handled.last_error,
-                };
-                Ok((codec::queue_name(&handled.queue)?, stats))
-            })
-            .collect::<Result<_>>()?,
-        follows_term: text.follows_term,
-        stopping: text.stopping,
-    })
+    let text: WorkerText<NamedProcessor> = gristmill_text::parse("a worker's report", stored)?;
+    text.into_report()
 }
 
 /// Who holds a role.
@@ -187,7 +82,7 @@ impl Write<'_, '_> {
 
     /// Keeps a worker's report as its last.
     pub(crate) fn report_worker(&self, report: &WorkerReport) -> Result<()> {
-        let text = report_text(report)?;
+        let text = gristmill_text::text(&WorkerText::<NamedProcessor>::new(report))?;
         let now = self.now.as_micros();
         self.db.run(Sql::WorkerSave, params![report.id.as_str(), text, now])?;
         Ok(())
@@ -204,18 +99,10 @@ impl Write<'_, '_> {
         if assignment.term != current || current == 0 {
             return Ok(Published::StaleTerm { current });
         }
-        let shares: Vec<ShareText> = assignment
-            .shares
-            .iter()
-            .map(|share| ShareText {
-                worker: share.worker.to_string(),
-                queue: share.queue.to_string(),
-                processors: share.processors,
-            })
-            .collect();
+        let shares = gristmill_text::shares_text(&assignment.shares)?;
         self.db.run(
             Sql::AssignmentSave,
-            params![signed(assignment.term), codec::text(&shares)?, self.now.as_micros()],
+            params![signed(assignment.term), shares, self.now.as_micros()],
         )?;
         Ok(Published::Accepted)
     }
@@ -246,19 +133,9 @@ pub(crate) fn assignment(db: &Db<'_>) -> Result<Option<Assignment>> {
     let Some((term, shares, published_at)) = stored else {
         return Ok(None);
     };
-    let shares: Vec<ShareText> = codec::parse("the assignment", &shares)?;
     Ok(Some(Assignment {
         term: unsigned(term),
-        shares: shares
-            .into_iter()
-            .map(|share| {
-                Ok(Share {
-                    worker: codec::worker_id(&share.worker)?,
-                    queue: codec::queue_name(&share.queue)?,
-                    processors: share.processors,
-                })
-            })
-            .collect::<Result<_>>()?,
+        shares: gristmill_text::shares(&shares)?,
         published_at: Timestamp::from_micros(published_at),
     }))
 }

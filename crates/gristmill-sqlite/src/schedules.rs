@@ -1,34 +1,16 @@
 //! Schedules: each instant is decided once, whoever fires it.
 
-use std::time::Duration;
-
 use gristmill_core::{
-    Fire, FireAnswer, Missed, Overlap, Payload, PutRequest, Result, Rule, Schedule,
-    ScheduleDeclaration, ScheduleName, TaskId, Timestamp,
+    Fire, FireAnswer, Overlap, PutRequest, Result, Schedule, ScheduleDeclaration, ScheduleName,
+    TaskId, Timestamp,
 };
+use gristmill_text::ScheduleText;
 use rusqlite::{Row as SqlRow, params};
-use serde::{Deserialize, Serialize};
 
 use crate::codec;
 use crate::db::Db;
-use crate::errors::corrupt;
 use crate::sql::Sql;
 use crate::write::Write;
-
-/// What was declared, as it is stored; the payload has a column of its own.
-#[derive(Serialize, Deserialize)]
-struct DeclaredText {
-    queue: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cron: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    every: Option<u64>,
-    zone: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    encoding: Option<String>,
-    missed: String,
-    overlap: String,
-}
 
 /// A schedule as it is stored.
 struct ScheduleRow {
@@ -59,38 +41,8 @@ impl ScheduleRow {
     }
 
     fn into_schedule(self) -> Result<Schedule> {
-        let text: DeclaredText = codec::parse("a schedule", &self.declared)?;
-        let rule = match (text.cron, text.every) {
-            (Some(cron), None) => Rule::Cron(cron),
-            (None, Some(every)) => Rule::Every(Duration::from_micros(every)),
-            _ => return Err(corrupt("a schedule", "it has not one rule")),
-        };
-        let payload = match (self.payload, text.encoding) {
-            (Some(bytes), Some(encoding)) => Some(Payload {
-                bytes: bytes.into(),
-                encoding: encoding.parse().map_err(|e| corrupt("a schedule", e))?,
-            }),
-            _ => None,
-        };
         Ok(Schedule {
-            declared: ScheduleDeclaration {
-                name: ScheduleName::new(&self.name).map_err(|e| corrupt("a schedule", e))?,
-                queue: codec::queue_name(&text.queue)?,
-                rule,
-                zone: text.zone,
-                payload,
-                missed: match text.missed.as_str() {
-                    "once" => Missed::Once,
-                    "skip" => Missed::Skip,
-                    "all" => Missed::All,
-                    other => return Err(corrupt("a schedule", other)),
-                },
-                overlap: match text.overlap.as_str() {
-                    "allow" => Overlap::Allow,
-                    "skip" => Overlap::Skip,
-                    other => return Err(corrupt("a schedule", other)),
-                },
-            },
+            declared: ScheduleText::read(&self.name, &self.declared, self.payload)?,
             paused: self.paused,
             paused_by: self.paused_by,
             decided_until: Timestamp::from_micros(self.decided_until),
@@ -117,28 +69,7 @@ impl Write<'_, '_> {
 
     fn save_schedule(&self, schedule: &Schedule) -> Result<()> {
         let declared = &schedule.declared;
-        let (cron, every) = match &declared.rule {
-            Rule::Cron(cron) => (Some(cron.clone()), None),
-            Rule::Every(every) => (None, Some(codec::micros(*every))),
-        };
-        let text = codec::text(&DeclaredText {
-            queue: declared.queue.to_string(),
-            cron,
-            every,
-            zone: declared.zone.clone(),
-            encoding: declared.payload.as_ref().map(|p| p.encoding.to_string()),
-            missed: match declared.missed {
-                Missed::Once => "once",
-                Missed::Skip => "skip",
-                Missed::All => "all",
-            }
-            .to_owned(),
-            overlap: match declared.overlap {
-                Overlap::Allow => "allow",
-                Overlap::Skip => "skip",
-            }
-            .to_owned(),
-        })?;
+        let text = ScheduleText::write(declared)?;
         let tasks: Vec<i64> = schedule.last_tasks.iter().map(|id| id.0).collect();
         self.db.run(
             Sql::ScheduleSave,

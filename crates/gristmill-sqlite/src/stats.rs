@@ -1,9 +1,10 @@
 //! Numbers, from the kept counts: nothing here counts rows.
 
 use gristmill_core::{Counters, Minute, Queue, QueueName, QueueStats, Result, Timestamp};
+use gristmill_text::StoredQueue;
 use rusqlite::{Row as SqlRow, params};
 
-use crate::codec::QueueRow;
+use crate::codec;
 use crate::db::Db;
 use crate::delta::unsigned;
 use crate::known::Known;
@@ -11,7 +12,7 @@ use crate::sql::Sql;
 
 /// All queues, by number.
 pub(crate) fn queues(db: &Db<'_>) -> Result<Vec<Queue>> {
-    db.all(Sql::QueueAll, [], QueueRow::read)?.into_iter().map(QueueRow::into_queue).collect()
+    db.all(Sql::QueueAll, [], codec::queue)?.into_iter().map(StoredQueue::into_queue).collect()
 }
 
 /// All queues' numbers, and whether some tasks fell due that are still counted

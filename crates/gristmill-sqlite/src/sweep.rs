@@ -6,6 +6,7 @@ use gristmill_core::policy::reclaim_guard::heartbeat;
 use gristmill_core::stats::MINUTES_KEPT;
 use gristmill_core::worker::WORKER_KEPT;
 use gristmill_core::{AttemptEnd, Queue, Result, SweepReport, TaskId, Token};
+use gristmill_text::StoredQueue;
 use rusqlite::params;
 
 use crate::codec;
@@ -96,9 +97,9 @@ impl Write<'_, '_> {
     pub(crate) fn sweep(&mut self) -> Result<SweepReport> {
         let queues = self
             .db
-            .all(Sql::QueueAll, [], codec::QueueRow::read)?
+            .all(Sql::QueueAll, [], codec::queue)?
             .into_iter()
-            .map(codec::QueueRow::into_queue)
+            .map(StoredQueue::into_queue)
             .collect::<Result<Vec<Queue>>>()?;
         let (reclaimed, failed) = self.reclaim(None)?;
         let mut report = SweepReport {

@@ -4,9 +4,7 @@ use comfy_table::Cell;
 use gristmill::Mill;
 use gristmill::core::name::did_you_mean;
 use gristmill::core::policy::next_fire::FireTimes;
-use gristmill::core::{
-    FireAnswer, Missed, Overlap, PutAnswer, Rule, Schedule, ScheduleName, Timestamp,
-};
+use gristmill::core::{FireAnswer, PutAnswer, Rule, Schedule, ScheduleName, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Session, who};
@@ -192,15 +190,8 @@ fn as_json(schedule: &Schedule, now: Timestamp) -> Value {
         "every_ms": every_ms,
         "zone": declared.zone,
         "finder": declared.payload.is_none(),
-        "missed": match declared.missed {
-            Missed::Once => "once",
-            Missed::Skip => "skip",
-            Missed::All => "all",
-        },
-        "overlap": match declared.overlap {
-            Overlap::Allow => "allow",
-            Overlap::Skip => "skip",
-        },
+        "missed": declared.missed.as_str(),
+        "overlap": declared.overlap.as_str(),
         "last_fire": last_fire(schedule).map(|at| at.to_string()),
         "next_fire": next_fire(schedule, now).map(|at| at.to_string()),
         "paused": schedule.paused,

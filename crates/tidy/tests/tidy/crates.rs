@@ -9,9 +9,10 @@ use crate::repo::{File, Finding, Repo, expect};
 /// and `gristmill-pgserver`.
 const EDGES: &[(&str, &[&str])] = &[
     ("gristmill-core", &[]),
-    ("gristmill-files", &["gristmill-core"]),
-    ("gristmill-sqlite", &["gristmill-core"]),
-    ("gristmill-postgres", &["gristmill-core"]),
+    ("gristmill-text", &["gristmill-core"]),
+    ("gristmill-files", &["gristmill-core", "gristmill-text"]),
+    ("gristmill-sqlite", &["gristmill-core", "gristmill-text"]),
+    ("gristmill-postgres", &["gristmill-core", "gristmill-text"]),
     ("gristmill-conformance", &["gristmill-core"]),
     ("gristmill-pgserver", &[]),
     ("gristmill-contract", &["gristmill-core"]),

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use gristmill_core::{Backoff, Binding, Durability, OnDuplicate, Result, SettingsPatch, Unique};
+use gristmill_core::{
+    Backoff, Binding, Durability, OnDuplicate, Result, Settings, SettingsPatch, Unique,
+};
 use serde_json::{Map, Value, json};
 
-use crate::errors::corrupt;
-use crate::fact::micros;
+use crate::{corrupt, micros};
 
 /// A setting's value in JSON.
 trait Setting: Sized {
@@ -116,7 +117,8 @@ by_word!(Unique, OnDuplicate, Durability);
 macro_rules! fields {
     ($($name:ident),+ $(,)?) => {
         /// What the patch says.
-        pub(crate) fn write(patch: &SettingsPatch) -> Value {
+        #[must_use]
+        pub fn write(patch: &SettingsPatch) -> Value {
             let SettingsPatch { $($name),+ } = patch;
             let mut said = Map::new();
             $( if let Some(value) = $name {
@@ -125,8 +127,18 @@ macro_rules! fields {
             Value::Object(said)
         }
 
+        /// The patch that says every one of these settings.
+        #[must_use]
+        pub fn whole(settings: &Settings) -> SettingsPatch {
+            SettingsPatch { $( $name: Some(settings.$name.clone()) ),+ }
+        }
+
         /// The patch that says so.
-        pub(crate) fn read(stored: &Value) -> Result<SettingsPatch> {
+        ///
+        /// # Errors
+        ///
+        /// Corrupt, when a setting's value is none of its kind.
+        pub fn read(stored: &Value) -> Result<SettingsPatch> {
             let mut patch = SettingsPatch::default();
             $( if let Some(value) = stored.get(stringify!($name)) {
                 let read = Setting::read(value)
@@ -162,6 +174,48 @@ mod tests {
         };
         assert_eq!(read(&write(&patch)), Ok(patch));
         assert_eq!(read(&write(&SettingsPatch::default())), Ok(SettingsPatch::default()));
+    }
+
+    /// What stands in people's files and tables. A line may be added to it, and
+    /// none may change.
+    const WORDS: &str = concat!(
+        r#"{"backoff":{"base":2000000,"cap":3600000000,"jitter":true},"batch_size":100,"#,
+        r#""bind":{"column":"id","table":"item"},"capacity":7,"count":true,"#,
+        r#""drain_within":8000000,"durability":"relaxed","id_window":3000000,"#,
+        r#""keep_done":5000000,"keep_failed":null,"lease":1500000,"max_attempts":null,"#,
+        r#""max_wait":9000000,"on_duplicate":"postpone","postpone_max":6000000,"#,
+        r#""processors_max":4,"processors_min":1,"processors_weight":2,"slots":3,"#,
+        r#""timeout":2000000,"unique":"active"}"#,
+    );
+
+    #[test]
+    fn every_setting_is_stored_in_these_words() {
+        let said = |seconds| Some(Duration::from_secs(seconds));
+        let patch = SettingsPatch {
+            lease: Some(Duration::from_millis(1500)),
+            timeout: said(2),
+            max_attempts: Some(None),
+            backoff: Some(Backoff::default()),
+            id_window: said(3),
+            keep_done: Some(said(5)),
+            keep_failed: Some(None),
+            durability: Some(Durability::Relaxed),
+            unique: Some(Unique::Active),
+            on_duplicate: Some(OnDuplicate::Postpone),
+            postpone_max: Some(said(6)),
+            capacity: Some(Some(7)),
+            batch_size: Some(100),
+            count: Some(true),
+            slots: Some(Some(3)),
+            processors_min: Some(1),
+            processors_max: Some(Some(4)),
+            processors_weight: Some(2),
+            drain_within: Some(said(8)),
+            max_wait: Some(said(9)),
+            bind: Some(Some(Binding { table: "item".to_owned(), column: "id".to_owned() })),
+        };
+        assert_eq!(write(&patch).to_string(), WORDS);
+        assert_eq!(crate::parse("the words", WORDS).and_then(|stored| read(&stored)), Ok(patch));
     }
 
     #[test]

@@ -1,0 +1,25 @@
+//! What stores keep as text: settings, histories, workers' reports, assignments
+//! and schedules as JSON.
+//!
+//! The model knows no serialisation, so small mirrors of it stand here, once for
+//! every store, and a renamed field of the model cannot silently change what is
+//! stored. Whatever is written here stands in files and tables that people have:
+//! a form that was written once is read for ever, and the tests hold each to the
+//! byte.
+//!
+//! For stores alone; an application has no use for it.
+
+mod assignment;
+mod queue;
+mod schedule;
+pub mod settings;
+mod stored;
+mod task;
+mod worker;
+
+pub use assignment::{shares, shares_text};
+pub use queue::{StoredQueue, origin, queue_texts};
+pub use schedule::{ScheduleText, rule, rule_parts};
+pub use stored::{corrupt, micros, parse, queue_name, text, worker_id};
+pub use task::{Instant, headers, headers_text, history, history_text};
+pub use worker::{NamedProcessor, ProcessorRow, ProcessorText, WorkerText};

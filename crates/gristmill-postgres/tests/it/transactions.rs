@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use gristmill_core::{Backoff, NewTask, Outcome, SettingsPatch, SettleAnswer, Store, StoreError};
+use gristmill_core::{NewTask, Outcome, SettingsPatch, SettleAnswer, Store, StoreError};
 
 use crate::support::{
-    application, asking, claim, database_within, declare, done, keyed, name, put, request,
-    settlements, stats, store, task,
+    application, claim, database_within, declare, done, keyed, name, put, request, settlements,
+    stats, store, task,
 };
 
 #[tokio::test]
@@ -115,73 +115,4 @@ async fn an_open_transaction_blocks_nobody() {
     store.sweep().await.unwrap();
     let late = claim(&store, "q", 10).await;
     assert_eq!(late.tasks.len(), 3, "what was committed late is found: {late:?}");
-}
-
-/// Eight workers move money in the transaction that completes the task, and
-/// are cut off at random: the sum is right.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_effect_happens_once() {
-    const TASKS: usize = 120;
-    let database = database_within().await;
-    let main = store(&database.url()).await;
-    let soon =
-        Backoff { base: Duration::from_millis(5), cap: Duration::from_millis(20), jitter: true };
-    let settings =
-        SettingsPatch { max_attempts: Some(None), backoff: Some(soon), ..SettingsPatch::default() };
-    declare(&main, "q", settings).await;
-    let setup = application(&database.url()).await;
-    setup
-        .batch_execute(
-            "CREATE TABLE account (name text PRIMARY KEY, cents bigint NOT NULL);
-             INSERT INTO account VALUES ('from', 120), ('to', 0)",
-        )
-        .await
-        .unwrap();
-    put(&main, "q", (0..TASKS).map(|n| task(&n.to_string())).collect()).await;
-    let url = database.url();
-    let working = (0..8u64).map(|worker| {
-        let url = url.clone();
-        tokio::spawn(async move {
-            let store = store(&url).await;
-            for round in 0u64.. {
-                let lease = Some(Duration::from_millis(300));
-                let taken = store.claim(gristmill_core::ClaimRequest { lease, ..asking("q", 3) });
-                let taken = taken.await.unwrap();
-                if taken.tasks.is_empty() {
-                    let left = stats(&store, "q").await;
-                    if left.total() == 0 {
-                        return;
-                    }
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                    continue;
-                }
-                for task in &taken.tasks {
-                    let mut own = application(&url).await;
-                    let transaction = own.transaction().await.unwrap();
-                    let moved = "UPDATE account SET cents = cents + CASE name WHEN 'to' THEN 1 \
-                                 ELSE -1 END";
-                    transaction.batch_execute(moved).await.unwrap();
-                    let settled =
-                        [gristmill_core::Settlement::new(task.id, taken.token, Outcome::Done)];
-                    let (answers, _guard) =
-                        store.complete_in(&transaction, &settled).await.unwrap();
-                    // Some are cut off before their commit, as a kill would.
-                    if (round + worker + task.id.0.unsigned_abs()) % 5 == 0 && round < 20 {
-                        drop(transaction);
-                        break;
-                    }
-                    if answers[0].is_recorded() {
-                        transaction.commit().await.unwrap();
-                    } else {
-                        transaction.rollback().await.unwrap();
-                    }
-                }
-            }
-        })
-    });
-    for worker in working.collect::<Vec<_>>() {
-        worker.await.unwrap();
-    }
-    let sum = database.psql("SELECT name, cents FROM account ORDER BY name").unwrap();
-    assert_eq!(sum.trim(), format!("from|{}\nto|{TASKS}", 120 - TASKS));
 }

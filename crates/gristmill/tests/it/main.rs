@@ -15,6 +15,7 @@ mod manager;
 mod memory_peak;
 mod outage;
 mod postgres;
+mod postgres_effect;
 mod put;
 mod recovery;
 mod said;

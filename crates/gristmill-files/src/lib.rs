@@ -14,6 +14,7 @@
 
 mod apply;
 mod ask;
+pub mod bare;
 mod check;
 mod checkpoint;
 mod errors;

@@ -10,9 +10,11 @@ Examples:
   gristmill bench --tasks 20000 --rounds 3
   gristmill bench --folder /srv/data --json
   gristmill bench --store postgres://localhost/shop
+  gristmill bench --store files://spool
 
 Each rate stands beside the bare limit: hand-written statements on the same SQLite build or the same
-PostgreSQL server, in alternating rounds of the same run, durable on both sides. With --json:
+PostgreSQL server, or hand-written files, in alternating rounds of the same run, durable on both
+sides. Which store is measured follows from --store. With --json:
 [{\"name\",\"rate\",\"bare\",\"ratio\",\"durable\"}], and of times, whose rate is how often they fit into a
 second, also \"p50_us\", \"p99_us\", \"bare_p50_us\" and \"bare_p99_us\". What work costs a PostgreSQL
 server beside time is {\"name\",\"unit\",\"cost\",\"bare\",\"ratio\"}. Your store is not touched: files

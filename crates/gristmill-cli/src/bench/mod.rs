@@ -5,6 +5,7 @@
 //! on; a row of a store that keeps nothing says so.
 
 mod cost;
+mod files;
 mod load;
 mod memory;
 mod postgres;
@@ -165,6 +166,24 @@ pub(crate) async fn run(
     rows.push(start::on_memory(plan).await?);
     tell("put to start on SQLite");
     rows.push(start::on_sqlite(folder, plan).await?);
+    Ok(Measured { rows, costs: Vec::new() })
+}
+
+/// Measures the file spool in folders under `folder`.
+pub(crate) async fn run_on_files(
+    folder: &Path,
+    plan: Plan,
+    mut tell: impl FnMut(&str),
+) -> Result<Measured, BenchError> {
+    let mut rows = Vec::new();
+    tell("bulk put");
+    rows.push(files::bulk_put(folder, plan).await?);
+    tell("claim and settle");
+    rows.push(files::claim_settle(folder, plan).await?);
+    tell("a worker");
+    rows.push(files::worker_drain(folder, plan).await?);
+    tell("put to start");
+    rows.push(start::on_files(folder, plan).await?);
     Ok(Measured { rows, costs: Vec::new() })
 }
 

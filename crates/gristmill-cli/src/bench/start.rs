@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 
 use super::load::{BenchError, Grain};
 use super::sqlite::Round;
-use super::{Latency, Plan, Row, postgres};
+use super::{Latency, Plan, Row, files, postgres};
 
 /// How long a worker is left idle before the next put.
-pub(super) const IDLE: Duration = Duration::from_millis(5);
+const IDLE: Duration = Duration::from_millis(5);
 /// Puts before the first that is measured: statements are prepared and
 /// connections made by then.
 const WARM_UP: usize = 10;
@@ -71,6 +71,29 @@ pub(super) async fn on_sqlite(folder: &Path, plan: Plan) -> Result<Row, BenchErr
     }
     let what = "SQLite: put to the handler's start, idle worker / one bare commit";
     Ok(Row::late("start_sqlite", what, Latency::of(waits.called, Some(commits)), true))
+}
+
+/// The same on files, against one file that is written, synced and renamed.
+pub(super) async fn on_files(folder: &Path, plan: Plan) -> Result<Row, BenchError> {
+    let (mut waits, mut commits) = (Waits::default(), Vec::new());
+    for number in 0..plan.rounds {
+        let spool = files::Round::new(folder, "start", number);
+        let mill = spool.mill().await?;
+        waits.add(put_to_start(&mill, puts(plan)).await?);
+        mill.close().await?;
+
+        let spool = files::Round::new(folder, "commit", number);
+        let mut bare = gristmill::files::bare::Bare::create(&spool.0)?;
+        bare.put(WARM_UP, &[b'x'; 100])?;
+        for _ in 0..puts(plan) {
+            tokio::time::sleep(IDLE).await;
+            let start = Instant::now();
+            bare.put(1, &[b'x'; 100])?;
+            commits.push(start.elapsed());
+        }
+    }
+    let what = "files: put to the handler's start, idle worker / one bare file, synced";
+    Ok(Row::late("start_files", what, Latency::of(waits.called, Some(commits)), true))
 }
 
 /// On PostgreSQL, from the put's answer and from its call, against one commit

@@ -77,6 +77,7 @@ impl Bench {
             Ok(StoreUrl::Postgres(url)) => {
                 bench::run_on_postgres(url.reveal(), self.plan, tell).await
             }
+            Ok(StoreUrl::Files(_)) => bench::run_on_files(&self.folder, self.plan, tell).await,
             _ => bench::run(&self.folder, self.plan, tell).await,
         };
         bar.finish_and_clear();

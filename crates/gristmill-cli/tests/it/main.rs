@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod bench;
 mod bulk;
 mod contract;
 mod copy;

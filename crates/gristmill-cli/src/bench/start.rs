@@ -16,8 +16,9 @@ use super::load::{BenchError, Grain};
 use super::sqlite::Round;
 use super::{Latency, Plan, Row, files, postgres};
 
-/// How long a worker is left idle before the next put.
-const IDLE: Duration = Duration::from_millis(5);
+/// How long a worker is left idle before the next put: longer than any store
+/// holds back word of the put before.
+const IDLE: Duration = Duration::from_millis(10);
 /// Puts before the first that is measured: statements are prepared and
 /// connections made by then.
 const WARM_UP: usize = 10;
@@ -44,7 +45,7 @@ pub(super) async fn on_memory(plan: Plan) -> Result<Row, BenchError> {
     for _ in 0..plan.rounds {
         let mill = Mill::open("memory:").await?;
         mill.declare::<Grain>().await?;
-        waits.add(put_to_start(&mill, puts(plan)).await?);
+        waits.add(put_to_start(&mill, &mill, puts(plan)).await?);
     }
     let latency = Latency::of(waits.called, None);
     Ok(Row::late("start_memory", "memory: put to the handler's start, idle worker", latency, false))
@@ -56,7 +57,7 @@ pub(super) async fn on_sqlite(folder: &Path, plan: Plan) -> Result<Row, BenchErr
     for number in 0..plan.rounds {
         let file = Round::new(folder, "start", number);
         let mill = file.mill().await?;
-        waits.add(put_to_start(&mill, puts(plan)).await?);
+        waits.add(put_to_start(&mill, &mill, puts(plan)).await?);
         mill.close().await?;
 
         let file = Round::new(folder, "commit", number);
@@ -79,7 +80,7 @@ pub(super) async fn on_files(folder: &Path, plan: Plan) -> Result<Row, BenchErro
     for number in 0..plan.rounds {
         let spool = files::Round::new(folder, "start", number);
         let mill = spool.mill().await?;
-        waits.add(put_to_start(&mill, puts(plan)).await?);
+        waits.add(put_to_start(&mill, &mill, puts(plan)).await?);
         mill.close().await?;
 
         let spool = files::Round::new(folder, "commit", number);
@@ -97,12 +98,17 @@ pub(super) async fn on_files(folder: &Path, plan: Plan) -> Result<Row, BenchErro
 }
 
 /// On PostgreSQL, from the put's answer and from its call, against one commit
-/// of a bare insert.
+/// of a bare insert; and from the answer of a put that the worker hears of from
+/// the server alone, as if another process had made it.
 pub(super) async fn on_postgres(url: &str, plan: Plan) -> Result<Vec<Row>, BenchError> {
     let (mut waits, mut commits) = (Waits::default(), Vec::new());
+    let mut notified = Waits::default();
     for _ in 0..plan.rounds {
         let mill = postgres::fresh(url).await?;
-        waits.add(put_to_start(&mill, puts(plan)).await?);
+        waits.add(put_to_start(&mill, &mill, puts(plan)).await?);
+        let other = postgres::again(url).await?;
+        notified.add(put_to_start(&other, &mill, puts(plan)).await?);
+        other.close().await?;
         mill.close().await?;
 
         let mut bare = gristmill::postgres::bare::Bare::create(url).await?;
@@ -116,11 +122,14 @@ pub(super) async fn on_postgres(url: &str, plan: Plan) -> Result<Vec<Row>, Bench
     }
     let what = "a put's answer to the handler's start, idle worker; beside it one bare commit";
     let answered = Latency::of(waits.answered, Some(commits.clone()));
+    let what_notified = "the same when another store handle put it, as a process of its own would";
+    let notified = Latency::of(notified.answered, Some(commits.clone()));
     let what_called = "a put's call to the handler's start, idle worker / one bare commit";
     let called = Latency::of(waits.called, Some(commits));
     Ok(vec![
         // What comes after the commit is not measured by it.
         Row { ratio: None, ..Row::late("start_postgres", what, answered, true) },
+        Row { ratio: None, ..Row::late("start_postgres_other", what_notified, notified, true) },
         Row::late("start_postgres_put", what_called, called, true),
     ])
 }
@@ -129,9 +138,10 @@ fn puts(plan: Plan) -> usize {
     (plan.tasks / 1_000).clamp(10, 1_000)
 }
 
-async fn put_to_start(mill: &Mill, puts: usize) -> Result<Waits, BenchError> {
+/// Puts by `putting`, one by one, while a worker of `working` waits.
+async fn put_to_start(putting: &Mill, working: &Mill, puts: usize) -> Result<Waits, BenchError> {
     let (tell, mut started) = mpsc::unbounded_channel();
-    let worker = Worker::new(mill)
+    let worker = Worker::new(working)
         .handle(move |_: Grain, _| {
             // Nobody listens any more: the measurement is over.
             let _ = tell.send(Instant::now());
@@ -143,7 +153,7 @@ async fn put_to_start(mill: &Mill, puts: usize) -> Result<Waits, BenchError> {
     for number in 0..WARM_UP + puts {
         tokio::time::sleep(IDLE).await;
         let called = Instant::now();
-        mill.put(Grain::new(number)).await?;
+        putting.put(Grain::new(number)).await?;
         let answered = Instant::now();
         let ended = || BenchError::Caller("the worker ended".to_owned());
         let start = started.recv().await.ok_or_else(ended)?;

@@ -132,17 +132,28 @@ fn micros(span: Duration) -> f64 {
 }
 
 fn rows_text(rows: &[Row]) -> String {
-    let mut table =
-        table::new(&["name", ">tasks/s", ">bare/s", ">ratio", ">p50", ">p99", "durable", "what"]);
+    let mut table = table::new(&[
+        "name",
+        ">tasks/s",
+        ">bare/s",
+        ">ratio",
+        ">p50",
+        ">p99",
+        ">bare p50",
+        "durable",
+        "what",
+    ]);
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let time = |span: Option<Duration>| or_none(span.map(|span| format!("{:.0} µs", micros(span))));
     for row in rows {
         table.add_row(vec![
             Cell::new(row.name),
             Cell::new(format!("{:.0}", row.rate)),
             Cell::new(or_none(row.bare.map(|bare| format!("{bare:.0}")))),
             Cell::new(or_none(row.ratio.map(|ratio| format!("{ratio:.2}")))),
-            Cell::new(or_none(row.latency.map(|l| format!("{:.0} µs", micros(l.p50))))),
-            Cell::new(or_none(row.latency.map(|l| format!("{:.0} µs", micros(l.p99))))),
+            Cell::new(time(row.latency.map(|latency| latency.p50))),
+            Cell::new(time(row.latency.map(|latency| latency.p99))),
+            Cell::new(time(row.latency.and_then(|latency| latency.bare_p50))),
             Cell::new(if row.durable { "yes" } else { "no" }),
             Cell::new(row.what),
         ]);

@@ -81,7 +81,7 @@ fn postgres_is_measured_with_what_it_costs_the_server() {
     ] {
         assert_rate(&rows, name);
     }
-    for name in ["start_postgres", "start_postgres_put"] {
+    for name in ["start_postgres", "start_postgres_other", "start_postgres_put"] {
         assert_time(&rows, name);
     }
     for name in ["wal_bulk_put", "wal_claim_settle", "wal_worker_drain"] {

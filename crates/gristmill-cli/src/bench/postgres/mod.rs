@@ -40,11 +40,16 @@ pub(super) async fn run(
 /// A store with nothing in it.
 pub(super) async fn fresh(url: &str) -> Result<Mill, BenchError> {
     clear(url, SCHEMA).await?;
-    let and = if url.contains('?') { '&' } else { '?' };
-    let at = format!("{url}{and}schema={SCHEMA}&application_name={APPLICATION}");
-    let mill = Mill::open(&at).await?;
+    let mill = again(url).await?;
     mill.declare::<Grain>().await?;
     Ok(mill)
+}
+
+/// One more handle of the store that is there, with connections of its own.
+pub(super) async fn again(url: &str) -> Result<Mill, BenchError> {
+    let and = if url.contains('?') { '&' } else { '?' };
+    let at = format!("{url}{and}schema={SCHEMA}&application_name={APPLICATION}");
+    Ok(Mill::open(&at).await?)
 }
 
 /// What one of so many tasks has of a total.

@@ -36,6 +36,8 @@ mod harness;
 pub mod history;
 mod run;
 mod shape;
+pub mod short;
+pub mod small_disk;
 
 pub use behaviour::{Behaviour, Running, behaviours};
 pub use harness::Harness;

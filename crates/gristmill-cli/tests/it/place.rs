@@ -114,6 +114,17 @@ impl Place {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Running { child, stdout, stderr }
     }
+
+    /// Brings the configuration up, stops it once it stands, and returns what
+    /// was said to stderr.
+    pub(crate) fn up_and_stop(&self) -> String {
+        let mut up = self.start(&["up"]);
+        Running::until(&mut up.stdout, "Stop with Ctrl-C");
+        up.signal(Signal::TERM);
+        let (code, _, stderr) = up.end();
+        assert_eq!(code, 0, "{stderr}");
+        stderr
+    }
 }
 
 /// A command that stays. Killed when a test ends early.

@@ -57,17 +57,11 @@ fn two_runs_seed_once_and_stop_cleanly() {
 fn changed_settings_are_said_and_changes_by_hand_stand() {
     let place = Place::new();
     place.write("gristmill.yaml", CONFIG);
-    let run = || {
-        let mut up = place.start(&["up"]);
-        Running::until(&mut up.stdout, "Stop with Ctrl-C");
-        up.signal(Signal::TERM);
-        up.end().2
-    };
-    run();
+    place.up_and_stop();
     place.write("gristmill.yaml", CONFIG.replace("max_attempts: 2", "max_attempts: 7"));
-    assert!(run().contains("queue emails: max_attempts: 2 -> 7"));
+    assert!(place.up_and_stop().contains("queue emails: max_attempts: 2 -> 7"));
     place.ok(&["queue", "set", "emails", "max_attempts=9", "--by", "ada"]);
-    let said = run();
+    let said = place.up_and_stop();
     assert!(said.contains("settings changed by ada stand over the configuration"), "{said}");
     assert_eq!(place.json(&["queue", "list"])[0]["settings"]["max_attempts"], "9");
 }

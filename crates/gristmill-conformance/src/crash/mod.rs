@@ -15,6 +15,7 @@ mod child;
 mod nemesis;
 mod power;
 mod record;
+mod trial;
 mod verdict;
 
 use std::path::Path;
@@ -26,6 +27,7 @@ use gristmill_core::Store;
 pub use child::run as child;
 pub use nemesis::{KillPlan, kills, strikes};
 pub use power::{PowerPlan, Server, power_cuts, power_cuts_under};
+pub use trial::{long, survive_kills, survive_power_cuts};
 pub use verdict::{Tally, Verdict};
 
 /// Opens the store under test in this folder, creating it if it is not there.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_conformance::crash::{self, KillPlan, Opening, PowerPlan, Verdict};
+use gristmill_conformance::crash::{self, Opening};
 use gristmill_core::Store;
 use gristmill_sqlite::{Options, SqliteStore};
 
@@ -15,37 +15,16 @@ fn open(folder: &Path) -> Opening<'_> {
     Box::pin(async move { Arc::new(file(folder)) as Arc<dyn Store> })
 }
 
-fn long() -> bool {
-    std::env::var_os("GRISTMILL_LONG").is_some()
-}
-
 #[test]
 #[ignore = "a child of the tests below"]
 fn child() {
     crash::child(open);
 }
 
-fn assert_sound(verdict: &Verdict) {
-    println!("{:?}", verdict.tally);
-    assert!(verdict.faults.is_empty(), "{:#?}", verdict.faults);
-}
-
 #[test]
 fn crash_killed_processes_lose_nothing_acknowledged() {
     let folder = tempfile::tempdir().expect("a folder");
-    let kills = if long() { 300 } else { 25 };
-    let plan = KillPlan { child: "crash::child", kills, producers: 2, workers: 3 };
-    let verdict = crash::kills(&plan, folder.path(), open);
-    assert_sound(&verdict);
-    // A run that saw too little proves nothing.
-    let seen = verdict.tally;
-    assert!(seen.puts > kills * 10, "{seen:?}");
-    assert!(seen.settled > kills, "{seen:?}");
-    assert!(seen.redelivered > kills / 5, "{seen:?}");
-    // Who holds a task past its lease must live that long; in a short run on
-    // a busy machine nobody may.
-    assert!(!long() || seen.stale_tried > 10, "{seen:?}");
-
+    crash::survive_kills("crash::child", folder.path(), open);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let findings = runtime.block_on(file(&folder.path().join("store")).check()).unwrap();
     assert!(findings.is_empty(), "{findings:#?}");
@@ -53,11 +32,7 @@ fn crash_killed_processes_lose_nothing_acknowledged() {
 
 fn cut(file_system: &'static str) {
     let folder = tempfile::tempdir().expect("a folder");
-    let plan = PowerPlan { child: "crash::child", cuts: 25, file_system };
-    let verdict = crash::power_cuts(&plan, folder.path(), open).expect("root and loop devices");
-    assert_sound(&verdict);
-    assert!(verdict.tally.puts > 500, "{:?}", verdict.tally);
-    assert!(verdict.tally.settled > 100, "{:?}", verdict.tally);
+    crash::survive_power_cuts("crash::child", file_system, folder.path(), open);
 }
 
 #[test]

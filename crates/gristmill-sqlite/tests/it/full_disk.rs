@@ -1,70 +1,21 @@
 //! A disk without room: a clear answer, nothing half-written, and work goes on
 //! once there is room again.
 
-use gristmill_core::{NewTask, Payload, SettingsPatch, Store, StoreError};
+use gristmill_conformance::small_disk::{self, SmallDisk};
+use gristmill_core::Store;
+use gristmill_sqlite::SqliteStore;
 
-use crate::support::{Place, claim, declare, done, put, request, sound, stats, task};
-
-/// A small file system of its own, where this process may mount one.
-struct SmallDisk {
-    folder: tempfile::TempDir,
-}
-
-impl SmallDisk {
-    fn mount(bytes: usize) -> Option<Self> {
-        let folder = tempfile::tempdir().ok()?;
-        let mounted = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"])
-            .arg(folder.path())
-            .output()
-            .ok()?;
-        mounted.status.success().then_some(SmallDisk { folder })
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg(self.folder.path()).output();
-    }
-}
-
-fn large() -> NewTask {
-    NewTask::new(Payload::raw(vec![7u8; 200_000]))
-}
+use crate::support::{Place, sound};
 
 #[tokio::test]
 async fn a_full_disk_is_told_and_survived() {
-    let Some(disk) = SmallDisk::mount(4 << 20) else {
-        eprintln!("skipped: no file system can be mounted here");
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(disk) = SmallDisk::mount(folder.path(), 4 << 20) else {
         return;
     };
-    let place = Place::new();
-    let path = disk.folder.path().join("queue.db");
-    let store = gristmill_sqlite::SqliteStore::open(&path, place.options()).expect("a store");
-    declare(&store, "q", SettingsPatch::default()).await;
-    put(&store, "q", vec![task("1")]).await;
-    let mut stored = 1;
-    let refused = loop {
-        match store.put(request("q", vec![large()])).await {
-            Ok(report) => stored += report.enqueued() as u64,
-            Err(error) => break error,
-        }
-        assert!(stored < 100, "the disk is never full");
-    };
-    assert!(matches!(refused, StoreError::DiskFull(_)), "{refused:?}");
-    assert!(refused.is_retryable() && refused.wrote_nothing());
-    assert_eq!(stats(&store, "q").await.ready, stored);
-    // Room again: the same handle goes on.
-    let remount = std::process::Command::new("mount")
-        .args(["-o", "remount,size=64m"])
-        .arg(disk.folder.path())
-        .output()
-        .unwrap();
-    assert!(remount.status.success());
-    assert!(put(&store, "q", vec![large()]).await[0].is_enqueued());
-    let taken = claim(&store, "q", 100).await;
-    assert_eq!(taken.tasks.len() as u64, stored + 1);
-    done(&store, &taken).await;
+    let options = Place::new().options();
+    let store = SqliteStore::open(folder.path().join("queue.db"), options).expect("a store");
+    small_disk::a_full_disk_is_told_and_survived(&store, &disk).await;
     sound(&store).await;
-    store.close().await.unwrap();
+    store.close().await.expect("closed");
 }

@@ -4,11 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill_core::{
-    Claim, ClaimRequest, Declaration, ManualClock, NewTask, Outcome, Payload, PutAnswer,
-    PutRequest, QueueName, QueueStats, SettingsPatch, SettleAnswer, Settlement, Store, Token,
-    WorkerId,
-};
+pub(crate) use gristmill_conformance::short::{keyed, name, request, settlements, task};
+use gristmill_core::ManualClock;
 use gristmill_sqlite::rusqlite::Connection;
 use gristmill_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;
@@ -55,56 +52,7 @@ pub(crate) fn connection(path: &Path) -> Connection {
     conn
 }
 
-pub(crate) fn name(text: &str) -> QueueName {
-    QueueName::new(text).expect("a name")
-}
-
-pub(crate) async fn declare(store: &SqliteStore, queue: &str, settings: SettingsPatch) {
-    let declaration = Declaration { settings, ..Declaration::new(name(queue)) };
-    store.declare_queue(declaration).await.expect("declared");
-}
-
-pub(crate) fn task(text: &str) -> NewTask {
-    NewTask::new(Payload::json(text.to_owned()))
-}
-
-pub(crate) fn keyed(key: &str) -> NewTask {
-    NewTask { key: Some(key.to_owned()), ..task("1") }
-}
-
-pub(crate) fn request(queue: &str, tasks: Vec<NewTask>) -> PutRequest {
-    PutRequest { queue: name(queue), tasks, atomic: false }
-}
-
-pub(crate) async fn put(store: &SqliteStore, queue: &str, tasks: Vec<NewTask>) -> Vec<PutAnswer> {
-    store.put(request(queue, tasks)).await.expect("put").answers
-}
-
-pub(crate) async fn claim(store: &SqliteStore, queue: &str, max: usize) -> Claim {
-    let request = ClaimRequest {
-        queue: name(queue),
-        max,
-        lease: None,
-        worker: WorkerId::new("w").expect("a name"),
-        source: None,
-        token: Token::random().expect("random"),
-    };
-    store.claim(request).await.expect("claimed")
-}
-
-pub(crate) fn settlements(claim: &Claim, outcome: &Outcome) -> Vec<Settlement> {
-    let each = claim.tasks.iter();
-    each.map(|task| Settlement::new(task.id, claim.token, outcome.clone())).collect()
-}
-
-pub(crate) async fn done(store: &SqliteStore, claim: &Claim) -> Vec<SettleAnswer> {
-    store.settle(settlements(claim, &Outcome::Done)).await.expect("settled")
-}
-
-pub(crate) async fn stats(store: &SqliteStore, queue: &str) -> QueueStats {
-    let all = store.stats().await.expect("stats");
-    all.into_iter().find(|stats| stats.queue.as_str() == queue).expect("the queue")
-}
+gristmill_conformance::short_verbs!(SqliteStore);
 
 /// Asserts that the file is sound and its parts agree.
 pub(crate) async fn sound(store: &SqliteStore) {

@@ -34,6 +34,9 @@ mod worker_processes;
 mod worker_speed;
 mod worker_trouble;
 
+use std::time::Duration;
+
+use gristmill::worker::{Worker, WorkerHandle};
 use gristmill::{Mill, TaskType};
 use serde::{Deserialize, Serialize};
 
@@ -67,4 +70,13 @@ pub(crate) async fn mills() -> Vec<(Mill, tempfile::TempDir)> {
         mills.push((mill, folder));
     }
     mills
+}
+
+/// A worker whose handler takes its time, so that there is something to see.
+pub(crate) async fn unhurried(mill: &Mill) -> WorkerHandle {
+    let worker = Worker::new(mill).handle(|_: Mail, _| async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Ok::<(), String>(())
+    });
+    worker.start().await.unwrap()
 }

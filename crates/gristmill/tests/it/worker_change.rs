@@ -9,7 +9,7 @@ use gristmill::worker::{Context, Worker};
 use gristmill::{Mill, TaskType};
 use serde::{Deserialize, Serialize};
 
-use crate::{Mail, mills};
+use crate::{Mail, mills, unhurried};
 
 macro_rules! task_type {
     ($name:ident, $queue:literal) => {
@@ -215,14 +215,7 @@ async fn an_alert_says_that_tasks_wait_too_long() {
 async fn a_pause_gives_back_what_was_claimed_ahead() {
     for (mill, _folder) in mills().await {
         mill.put_all((0..500).map(Mail::to)).run().await.unwrap();
-        let worker = Worker::new(&mill)
-            .handle(|_: Mail, _| async {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                Ok::<(), String>(())
-            })
-            .start()
-            .await
-            .unwrap();
+        let worker = unhurried(&mill).await;
         until(async || done(&mill, "mails").await > 50).await;
         let queue = gristmill::QueueName::new("mails").unwrap();
         mill.store().pause_queue(&queue, true, "me").await.unwrap();

@@ -11,20 +11,13 @@ use gristmill::sqlite::rusqlite::Connection;
 use gristmill::worker::{Context, Worker};
 
 use crate::said::Said;
-use crate::{Mail, mills};
+use crate::{Mail, mills, unhurried};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_waits_for_a_store_that_is_away_and_goes_on() {
     let (mill, folder) = mills().await.pop().unwrap();
     mill.put_all((0..200).map(Mail::to)).run().await.unwrap();
-    let worker = Worker::new(&mill)
-        .handle(|_: Mail, _| async {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            Ok::<(), String>(())
-        })
-        .start()
-        .await
-        .unwrap();
+    let worker = unhurried(&mill).await;
     while worker.stats().report.done == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::place::{Place, Running};
+use crate::place::{Place, Running, eventually};
 
 #[test]
 fn a_project_of_programs_runs_as_it_is() {
@@ -70,7 +70,7 @@ fn long_a_project_in_rust_compiles_and_runs() {
     let failed: Value = serde_json::from_str(&place.ok(&["failed", "--json"])).unwrap();
     assert_eq!(failed[0]["payload"]["to"], "nowhere");
     // Asked for again after 100 ms; a drain ends before that, another has it.
-    std::thread::sleep(std::time::Duration::from_millis(150));
+    eventually("it is due again", || place.stats("emails")["ready"] == 1);
     let said = cargo(&["run", "--offline", "--", "drain"]);
     assert!(said.contains("later@example.org: Welcome"), "{said}");
 }

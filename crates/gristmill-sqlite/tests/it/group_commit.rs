@@ -1,6 +1,9 @@
 //! Many callers share commits, and none suffers for another.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use gristmill_core::{Durability, Outcome, PutAnswer, SettingsPatch, Store, StoreError, TaskId};
@@ -28,7 +31,15 @@ async fn concurrent_puts_are_all_answered_and_all_there() {
     sound(&store).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// A call whose request is with the store, and which has no answer yet.
+async fn asked<F: Future>(call: F) -> Pin<Box<F>> {
+    let mut call = Box::pin(call);
+    let waits = poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_pending())).await;
+    assert!(waits, "it was answered while the file was locked");
+    call
+}
+
+#[tokio::test]
 async fn neighbours_of_a_wrong_request_are_served() {
     let place = Place::new();
     let store = place.open();
@@ -39,22 +50,20 @@ async fn neighbours_of_a_wrong_request_are_served() {
     let mut good = Vec::new();
     let mut wrong = Vec::new();
     for n in 0..20 {
-        let store = store.clone();
         if n % 2 == 0 {
-            good.push(tokio::spawn(async move { store.put(request("q", vec![task("1")])).await }));
+            good.push(asked(store.put(request("q", vec![task("1")]))).await);
         } else {
             let mut atomic = request("q", vec![task("1"), keyed("k"), keyed("k")]);
             atomic.atomic = true;
-            wrong.push(tokio::spawn(async move { store.put(atomic).await }));
+            wrong.push(asked(store.put(atomic)).await);
         }
     }
-    tokio::time::sleep(Duration::from_millis(50)).await;
     application.execute_batch("COMMIT").unwrap();
     for one in good {
-        assert_eq!(one.await.unwrap().unwrap().enqueued(), 1);
+        assert_eq!(one.await.unwrap().enqueued(), 1);
     }
     for one in wrong {
-        assert_eq!(one.await.unwrap().unwrap().enqueued(), 0);
+        assert_eq!(one.await.unwrap().enqueued(), 0);
     }
     let stats = stats(&store, "q").await;
     assert_eq!((stats.ready, stats.counters.put, stats.counters.refused), (10, 10, 20));

@@ -1,6 +1,6 @@
 //! Several handles on one file, as several processes have them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill_core::{Queue, SettingsPatch, Store, StoreError};
 use gristmill_sqlite::{Options, SqliteStore};
@@ -21,43 +21,6 @@ async fn a_change_of_settings_is_seen_by_the_other_handle() {
     let queues: Vec<Queue> = two.queues().await.unwrap();
     assert_eq!(queues[0].settings.capacity, Some(1));
     sound(&one).await;
-}
-
-#[tokio::test]
-async fn a_put_by_another_handle_wakes_a_waiter_soon() {
-    let place = Place::new();
-    let (one, two) = (place.open(), place.open());
-    declare(&one, "q", SettingsPatch::default()).await;
-    assert!(claim(&two, "q", 1).await.tasks.is_empty());
-    let mark = two.mark();
-    let queues = [name("q")];
-    let waiting = two.wait(&queues, mark, Duration::from_secs(20));
-    let putting = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        put(&one, "q", vec![task("1")]).await;
-        Instant::now()
-    };
-    let (woken, at) = tokio::join!(
-        async {
-            waiting.await.unwrap();
-            Instant::now()
-        },
-        putting
-    );
-    let late = woken.saturating_duration_since(at);
-    assert!(late < Duration::from_secs(5), "{late:?}");
-    assert_eq!(claim(&two, "q", 1).await.tasks.len(), 1);
-}
-
-#[tokio::test]
-async fn nobody_looks_while_nobody_waits() {
-    let place = Place::new();
-    let store = place.open();
-    declare(&store, "q", SettingsPatch::default()).await;
-    let mark = store.mark();
-    let start = Instant::now();
-    store.wait(&[name("q")], mark, Duration::from_millis(120)).await.unwrap();
-    assert!(start.elapsed() >= Duration::from_millis(100));
 }
 
 #[tokio::test]

@@ -23,8 +23,8 @@ impl PrivateServer {
         let run = place.new_run()?;
         let lock = format!("{}.lock", run.file_name().unwrap_or_default().to_string_lossy());
         let in_use = place.lock_shared(&lock)?;
+        watchdog::ensure(place.account(), &run, &place.path(&lock), 0)?;
         let cluster = Cluster::create(&place, &run, settings)?;
-        watchdog::ensure(&cluster, &place.path(&lock), 0)?;
         Ok(Self { server: Server::new(place, cluster, in_use) })
     }
 

@@ -1,6 +1,7 @@
 //! The server that all tests of a run share.
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::account::Account;
@@ -45,8 +46,13 @@ impl Server {
         let in_use = place.lock_shared(IN_USE)?;
         let standing = place.current_run();
         let found = standing.as_deref().map(|run| Cluster::find(&place, run)).transpose()?;
+        let watch =
+            |run: &Path| watchdog::ensure(place.account(), run, &place.path(IN_USE), GRACE_SECONDS);
         let cluster = match found.flatten() {
-            Some(cluster) => cluster,
+            Some(cluster) => {
+                watch(cluster.run_folder())?;
+                cluster
+            }
             None => {
                 // A life that ended badly: a power cut, a killed server.
                 if let Some(run) = standing {
@@ -55,10 +61,10 @@ impl Server {
                 let run = place.new_run()?;
                 place.set_current_run(&run)?;
                 watchdog::mark_used(&run);
+                watch(&run)?;
                 Cluster::create(&place, &run, &[])?
             }
         };
-        watchdog::ensure(&cluster, &place.path(IN_USE), GRACE_SECONDS)?;
         Ok(Self::new(place, cluster, in_use))
     }
 

@@ -8,11 +8,18 @@
 # lock, then finds the folder gone and starts another.
 run=$1 lock=$2 grace=$3 pg_ctl=$4
 
-# Says that there is a watchdog; held until this process ends.
-exec 8>>"$run/watchdog.lock" || exit 0
-flock -n -x 8 || exit 0
+# Says that there is a watchdog; held until this process ends. We wait for it,
+# because whoever asks whether there is one holds it for a moment.
+exec 8>>"$run/watchdog.lock" || exit 1
+flock -w 5 -x 8 || exit 1
 
-while [ -d "$run/data" ]; do
+# Whoever started us waits for this before it starts the server.
+echo stands
+exec >/dev/null
+
+stop() { "$pg_ctl" stop -s -w -t 30 -m immediate -D "$run/data" >/dev/null 2>&1; }
+
+while [ -d "$run" ]; do
     sleep 1 8>&-
     exec 9<"$lock" || exit 0
     if flock -n -x 9; then
@@ -20,7 +27,9 @@ while [ -d "$run/data" ]; do
         used=$(stat -c %Y "$run/used" 2>/dev/null || echo "$now")
         if [ $((now - used)) -ge "$grace" ]; then
             [ ! -f "$run/pgbouncer.pid" ] || kill "$(cat "$run/pgbouncer.pid")" 2>/dev/null
-            "$pg_ctl" stop -s -w -t 30 -m immediate -D "$run/data" >/dev/null 2>&1
+            # A user that was killed while it started the server leaves one that
+            # says where it is a moment later.
+            stop || { sleep 2; stop; }
             rm -rf "$run"
             # Without grace the lock is of one user, and nobody waits for it.
             [ "$grace" -ne 0 ] || rm -f "$lock"

@@ -7,8 +7,9 @@ use gristmill_core::{
 };
 use tokio_postgres::Row;
 
+use crate::answer::column;
 use crate::codec::{self, from_span, small, span};
-use crate::errors::{column, corrupt};
+use crate::errors::corrupt;
 use crate::hint::Hint;
 use crate::sql::Sql;
 use crate::store::Inner;

@@ -8,7 +8,8 @@ use gristmill_text::StoredQueue;
 pub(crate) use gristmill_text::{headers, headers_text, queue_name, queue_texts, worker_id};
 use tokio_postgres::Row;
 
-use crate::errors::{column, corrupt};
+use crate::answer::column;
+use crate::errors::corrupt;
 use crate::wire::At;
 
 /// A queue from its row.

@@ -7,8 +7,8 @@ use gristmill_core::{
 };
 use gristmill_text::settings;
 
+use crate::answer::column;
 use crate::codec::{self, count};
-use crate::errors::column;
 use crate::pool::Taken;
 use crate::sql::Sql;
 use crate::store::Inner;

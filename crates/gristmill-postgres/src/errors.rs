@@ -1,7 +1,7 @@
 //! What the server or the driver says, by what the caller can do next.
 
+use gristmill_core::StoreError;
 use gristmill_core::claim::token_claimed_before;
-use gristmill_core::{Result, StoreError};
 pub(crate) use gristmill_text::corrupt;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
@@ -15,50 +15,72 @@ pub(crate) enum Intent {
     Write,
 }
 
+/// What the server said of a statement, whichever driver brought it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said<'a> {
+    pub(crate) words: &'a str,
+    pub(crate) code: &'a str,
+    pub(crate) constraint: Option<&'a str>,
+}
+
+impl<'a> Said<'a> {
+    fn of(error: &'a Error) -> Option<Self> {
+        let said = error.as_db_error()?;
+        let (words, code) = (said.message(), said.code().code());
+        Some(Said { words, code, constraint: said.constraint() })
+    }
+
+    /// The store's error for it.
+    pub(crate) fn fault(self, intent: Intent) -> StoreError {
+        let words = self.words.to_owned();
+        match self.code {
+            "GM400" => return StoreError::Invalid(words),
+            "GM409" => return token_claimed_before(),
+            // The store asks for the names and suggests one.
+            "GM404" => return StoreError::UnknownQueue { name: words, suggestion: None },
+            _ => {}
+        }
+        if self.lost_a_race() || self.code == SqlState::QUERY_CANCELED.code() {
+            return StoreError::Busy(words);
+        }
+        match self.code.get(..2) {
+            // The server ends this connection: it may have committed before.
+            Some("57" | "08") if intent == Intent::Write => StoreError::Unknown(words),
+            Some("53") if self.code == SqlState::DISK_FULL.code() => StoreError::DiskFull(words),
+            Some("42") if self.code == SqlState::INSUFFICIENT_PRIVILEGE.code() => {
+                StoreError::Permission(words)
+            }
+            Some("42" | "3F") => StoreError::NotAStore(format!(
+                "{words}; the schema is missing or another version: run `gristmill migrate`"
+            )),
+            Some("23") if self.constraint == Some("lease_pkey") => token_claimed_before(),
+            _ => StoreError::Unavailable(format!("{words} ({})", self.code)),
+        }
+    }
+
+    fn lost_a_race(self) -> bool {
+        let lost = [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::LOCK_NOT_AVAILABLE,
+        ];
+        self.constraint == Some("lease_slot") || lost.iter().any(|lost| lost.code() == self.code)
+    }
+}
+
 /// The store's error for the driver's.
 pub(crate) fn fault(error: &Error, intent: Intent) -> StoreError {
-    let Some(said) = error.as_db_error() else {
-        let words = told(error);
-        return match intent {
-            Intent::Read => StoreError::Unavailable(words),
-            Intent::Write => StoreError::Unknown(words),
-        };
-    };
-    let words = said.message().to_owned();
-    let code = said.code();
-    match code.code() {
-        "GM400" => return StoreError::Invalid(words),
-        "GM409" => return token_claimed_before(),
-        // The store asks for the names and suggests one.
-        "GM404" => return StoreError::UnknownQueue { name: words, suggestion: None },
-        _ => {}
-    }
-    if is_retryable(error) || *code == SqlState::QUERY_CANCELED {
-        return StoreError::Busy(words);
-    }
-    match code.code().get(..2) {
-        // The server ends this connection: it may have committed before.
-        Some("57" | "08") if intent == Intent::Write => StoreError::Unknown(words),
-        Some("53") if *code == SqlState::DISK_FULL => StoreError::DiskFull(words),
-        Some("42") if *code == SqlState::INSUFFICIENT_PRIVILEGE => StoreError::Permission(words),
-        Some("42" | "3F") => StoreError::NotAStore(format!(
-            "{words}; the schema is missing or another version: run `gristmill migrate`"
-        )),
-        Some("23") if said.constraint() == Some("lease_pkey") => token_claimed_before(),
-        _ => StoreError::Unavailable(format!("{words} ({})", code.code())),
+    match (Said::of(error), intent) {
+        (Some(said), _) => said.fault(intent),
+        (None, Intent::Read) => StoreError::Unavailable(told(error)),
+        (None, Intent::Write) => StoreError::Unknown(told(error)),
     }
 }
 
 /// Whether the same transaction would succeed when tried again: it lost a race
 /// and nothing of it stands.
 pub(crate) fn is_retryable(error: &Error) -> bool {
-    let lost = [
-        SqlState::T_R_SERIALIZATION_FAILURE,
-        SqlState::T_R_DEADLOCK_DETECTED,
-        SqlState::LOCK_NOT_AVAILABLE,
-    ];
-    let slot = error.as_db_error().is_some_and(|e| e.constraint() == Some("lease_slot"));
-    slot || error.code().is_some_and(|code| lost.contains(code))
+    Said::of(error).is_some_and(Said::lost_a_race)
 }
 
 /// Why a connection could not be made.
@@ -72,17 +94,9 @@ pub(crate) fn connecting(error: &Error) -> StoreError {
 }
 
 /// The error and its cause: the driver's own words leave the cause out.
-fn told(error: &Error) -> String {
+pub(crate) fn told(error: &Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     }
-}
-
-/// Reads a column, or says that stored data is not what it should be.
-pub(crate) fn column<'a, T: tokio_postgres::types::FromSql<'a>>(
-    row: &'a tokio_postgres::Row,
-    at: usize,
-) -> Result<T> {
-    row.try_get(at).map_err(|e| corrupt("an answer of the database", told(&e)))
 }

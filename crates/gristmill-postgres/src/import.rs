@@ -8,8 +8,9 @@ use gristmill_core::{
 use serde_json::json;
 use tokio_postgres::Row;
 
+use crate::answer::column;
 use crate::codec::{self, encoding_number, span};
-use crate::errors::{column, corrupt};
+use crate::errors::corrupt;
 use crate::sql::Sql;
 use crate::store::Inner;
 

@@ -1,15 +1,18 @@
 //! Putting and completing inside the caller's own transaction.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use gristmill_core::{
     PutAnswer, PutReport, PutRequest, QueueName, Result, SettleAnswer, Settlement, StoreError,
 };
-use tokio_postgres::Transaction;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Transaction};
 
 use crate::PostgresStore;
-use crate::connection::query_in;
-use crate::errors::{Intent, column, corrupt, fault};
+use crate::answer::{Answer, column};
+use crate::connection::{Texts, query_in};
+use crate::errors::{Intent, corrupt, fault};
 use crate::put::{self, Columns, Sifted};
 use crate::settle::{Settling, settled};
 use crate::sql::Sql;
@@ -40,6 +43,32 @@ impl Drop for WakeGuard {
     }
 }
 
+/// The caller's transaction, of whichever driver it is.
+pub(crate) trait Theirs: Send {
+    type Row: Answer + Send + Sync;
+
+    /// Runs one statement in it. Until the caller's commit nothing is written.
+    fn ask(
+        &mut self,
+        texts: &Texts,
+        sql: Sql,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> impl Future<Output = Result<Vec<Self::Row>>> + Send;
+}
+
+impl Theirs for &Transaction<'_> {
+    type Row = Row;
+
+    async fn ask(
+        &mut self,
+        texts: &Texts,
+        sql: Sql,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>> {
+        query_in(self, texts, sql, values).await.map_err(|e| fault(&e, Intent::Read))
+    }
+}
+
 impl PostgresStore {
     /// Puts tasks in the caller's transaction: they stand when, and only when,
     /// it is committed. Nobody waits for that commit but a put of an equal key.
@@ -53,26 +82,7 @@ impl PostgresStore {
         transaction: &Transaction<'_>,
         request: &PutRequest,
     ) -> Result<(PutReport, WakeGuard)> {
-        put::check(request, &self.inner.limits)?;
-        self.check_same_store(transaction).await?;
-        let PutRequest { queue, tasks, atomic } = request;
-        let sifted = Sifted::new(tasks, &self.inner.limits);
-        let columns = Columns::of(&sifted.fit)?;
-        let values = self.inner.put_values(queue, &columns, *atomic, false, sifted.refused());
-        let values = values.as_refs(&columns);
-        let rows = query_in(transaction, &self.inner.pool.texts, Sql::Put, &values)
-            .await
-            .map_err(|e| fault(&e, Intent::Read))?;
-        let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;
-        let report = match put::answers(row, &sifted.fit)? {
-            Some(answers) => sifted.whole(answers)?,
-            None => {
-                let refusal = put::unknown(queue, &self.inner.queue_names().await?);
-                PutReport { answers: vec![PutAnswer::Refused(refusal); tasks.len()] }
-            }
-        };
-        let guard = WakeGuard { inner: self.inner.clone(), queues: vec![queue.clone()] };
-        Ok((report, guard))
+        self.put_inside(&mut &*transaction, request).await
     }
 
     /// Settles in the caller's transaction: the handler's effect and its
@@ -86,12 +96,43 @@ impl PostgresStore {
         transaction: &Transaction<'_>,
         settlements: &[Settlement],
     ) -> Result<(Vec<SettleAnswer>, WakeGuard)> {
-        self.check_same_store(transaction).await?;
+        self.complete_inside(&mut &*transaction, settlements).await
+    }
+
+    pub(crate) async fn put_inside(
+        &self,
+        theirs: &mut impl Theirs,
+        request: &PutRequest,
+    ) -> Result<(PutReport, WakeGuard)> {
+        put::check(request, &self.inner.limits)?;
+        self.check_same_store(theirs).await?;
+        let PutRequest { queue, tasks, atomic } = request;
+        let sifted = Sifted::new(tasks, &self.inner.limits);
+        let columns = Columns::of(&sifted.fit)?;
+        let values = self.inner.put_values(queue, &columns, *atomic, false, sifted.refused());
+        let values = values.as_refs(&columns);
+        let rows = theirs.ask(&self.inner.pool.texts, Sql::Put, &values).await?;
+        let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;
+        let report = match put::answers(row, &sifted.fit)? {
+            Some(answers) => sifted.whole(answers)?,
+            None => {
+                let refusal = put::unknown(queue, &self.inner.queue_names().await?);
+                PutReport { answers: vec![PutAnswer::Refused(refusal); tasks.len()] }
+            }
+        };
+        let guard = WakeGuard { inner: self.inner.clone(), queues: vec![queue.clone()] };
+        Ok((report, guard))
+    }
+
+    pub(crate) async fn complete_inside(
+        &self,
+        theirs: &mut impl Theirs,
+        settlements: &[Settlement],
+    ) -> Result<(Vec<SettleAnswer>, WakeGuard)> {
+        self.check_same_store(theirs).await?;
         let limits = &self.inner.limits;
         let settling = Settling::new(settlements, limits, false, self.inner.now())?;
-        let rows = query_in(transaction, &self.inner.pool.texts, Sql::Settle, &settling.values())
-            .await
-            .map_err(|e| fault(&e, Intent::Read))?;
+        let rows = theirs.ask(&self.inner.pool.texts, Sql::Settle, &settling.values()).await?;
         let row = rows.first().ok_or_else(|| corrupt("a settlement", "it has no answer"))?;
         let mut done = settled(row, settlements, &settling, limits)?;
         self.inner.name_unknown(&mut done, settlements).await?;
@@ -99,10 +140,8 @@ impl PostgresStore {
         Ok((done.answers, guard))
     }
 
-    async fn check_same_store(&self, transaction: &Transaction<'_>) -> Result<()> {
-        let rows = query_in(transaction, &self.inner.pool.texts, Sql::MetaGet, &[])
-            .await
-            .map_err(|e| fault(&e, Intent::Read))?;
+    async fn check_same_store(&self, theirs: &mut impl Theirs) -> Result<()> {
+        let rows = theirs.ask(&self.inner.pool.texts, Sql::MetaGet, &[]).await?;
         let id: Option<String> = rows.first().map(|row| column(row, 0)).transpose()?;
         if id.as_ref() == Some(&self.inner.id) {
             return Ok(());

@@ -9,6 +9,7 @@
 //!
 //! Every statement has a file of its own in `sql/`.
 
+mod answer;
 pub mod bare;
 mod claim;
 mod codec;
@@ -33,6 +34,8 @@ mod row;
 mod schedules;
 mod settle;
 mod sql;
+#[cfg(feature = "sqlx")]
+pub mod sqlx;
 mod stats;
 mod store;
 mod sweep;
@@ -46,3 +49,6 @@ pub use options::{Options, StatementMode};
 pub use store::PostgresStore;
 /// The driver, so that the caller's transaction is of the same version.
 pub use tokio_postgres;
+/// Likewise, for a transaction of sqlx.
+#[cfg(feature = "sqlx")]
+pub use {sqlx_core, sqlx_postgres};

@@ -8,8 +8,9 @@ use gristmill_core::{Result, StoreError, Token};
 use sha2::{Digest, Sha256};
 
 use crate::Options;
+use crate::answer::column;
 use crate::connection::{Texts, in_schema};
-use crate::errors::{Intent, column, fault};
+use crate::errors::{Intent, fault};
 use crate::pool::{Pool, Taken};
 use crate::sql::Sql;
 

@@ -2,8 +2,9 @@
 
 use gristmill_core::{Operation, OperationAnswer, OperationReport, Result, Selection, TaskId};
 
+use crate::answer::column;
 use crate::codec;
-use crate::errors::{column, corrupt};
+use crate::errors::corrupt;
 use crate::sql::Sql;
 use crate::store::Inner;
 

@@ -5,11 +5,11 @@ use gristmill_core::{
     Limits, NewTask, PutAnswer, PutReport, PutRequest, QueueName, Refusal, Result, Start,
     StoreError, TaskId, Timestamp,
 };
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::answer::{Answer, column};
 use crate::codec::{self, count, encoding_number, span};
-use crate::errors::{column, corrupt};
+use crate::errors::corrupt;
 use crate::wire::At;
 
 /// Columns of tasks, each absent when no task says anything for it.
@@ -147,7 +147,7 @@ struct About<'a> {
 }
 
 /// The answers of a put, or none when there is no such queue.
-pub(crate) fn answers(row: &Row, fit: &[&NewTask]) -> Result<Option<Vec<PutAnswer>>> {
+pub(crate) fn answers(row: &impl Answer, fit: &[&NewTask]) -> Result<Option<Vec<PutAnswer>>> {
     if !column::<bool>(row, 0)? {
         return Ok(None);
     }

@@ -5,7 +5,8 @@ use gristmill_core::{
     TaskFilter, TaskId,
 };
 
-use crate::errors::{column, corrupt};
+use crate::answer::column;
+use crate::errors::corrupt;
 use crate::row;
 use crate::sql::Sql;
 use crate::store::Inner;

@@ -8,8 +8,8 @@ use gristmill_core::{
 };
 use gristmill_text::{NamedProcessor, WorkerText};
 
+use crate::answer::column;
 use crate::codec;
-use crate::errors::column;
 use crate::sql::Sql;
 use crate::store::Inner;
 use crate::wire::At;

@@ -3,8 +3,9 @@
 use gristmill_core::{LeaseView, Note, Payload, Result, State, Task, TaskId, Unique};
 use tokio_postgres::Row;
 
+use crate::answer::column;
 use crate::codec::{self, small};
-use crate::errors::{column, corrupt};
+use crate::errors::corrupt;
 use crate::wire::At;
 
 /// Reads a row of the view that shows tasks.

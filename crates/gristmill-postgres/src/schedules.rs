@@ -7,7 +7,8 @@ use gristmill_core::{
 use gristmill_text::ScheduleText;
 use tokio_postgres::Row;
 
-use crate::errors::{column, corrupt};
+use crate::answer::column;
+use crate::errors::corrupt;
 use crate::pool::Taken;
 use crate::put::{self, Columns, Sifted};
 use crate::sql::Sql;

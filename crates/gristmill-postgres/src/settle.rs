@@ -12,8 +12,9 @@ use gristmill_core::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::answer::{Answer, column};
 use crate::codec::{self, span};
-use crate::errors::{column, corrupt};
+use crate::errors::corrupt;
 use crate::put::{Columns, follow_up};
 use crate::sql::Sql;
 use crate::store::Inner;
@@ -154,7 +155,7 @@ pub(crate) struct Settled {
 
 /// Reads the answers of `settle_many`.
 pub(crate) fn settled(
-    row: &Row,
+    row: &impl Answer,
     settlements: &[Settlement],
     settling: &Settling<'_>,
     limits: &Limits,
@@ -220,7 +221,7 @@ struct Puts<'a> {
 }
 
 impl<'a> Puts<'a> {
-    fn read(row: &Row, settling: &'a Settling<'a>) -> Result<Self> {
+    fn read(row: &impl Answer, settling: &'a Settling<'a>) -> Result<Self> {
         Ok(Puts {
             sent: &settling.sent,
             at: 0,

@@ -3,8 +3,8 @@
 use gristmill_core::{Counters, Minute, Queue, QueueName, QueueStats, Result, Timestamp};
 use tokio_postgres::Row;
 
+use crate::answer::column;
 use crate::codec::{self, count, small};
-use crate::errors::column;
 use crate::sql::Sql;
 use crate::store::Inner;
 use crate::wire::At;

@@ -12,9 +12,10 @@ use gristmill_core::{
 };
 use tokio_postgres::types::ToSql;
 
+use crate::answer::column;
 use crate::codec;
 use crate::connection::Texts;
-use crate::errors::{column, corrupt};
+use crate::errors::corrupt;
 use crate::group::Group;
 use crate::hint::Hints;
 use crate::listener::{self, Ear};

@@ -3,8 +3,9 @@
 use gristmill_core::{Result, SweepReport, TaskId};
 use tokio_postgres::Row;
 
+use crate::answer::column;
 use crate::codec::count;
-use crate::errors::{column, corrupt};
+use crate::errors::corrupt;
 use crate::sql::Sql;
 use crate::store::Inner;
 

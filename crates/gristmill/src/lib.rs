@@ -25,7 +25,7 @@
 //! ```
 //!
 //! [`Mill`] opens a store by its URL, puts typed tasks (one by one, in bulk, or
-//! inside your own SQLite transaction) and lets you inspect what stands. The
+//! inside your own SQLite or PostgreSQL transaction) and lets you inspect what stands. The
 //! store itself, with every verb, is [`Mill::store`].
 
 mod bulk;
@@ -34,6 +34,7 @@ pub mod copy;
 mod declare;
 mod doctor;
 mod error;
+mod inside;
 mod inspect;
 pub mod manager;
 pub mod metrics;

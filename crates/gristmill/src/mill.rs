@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::observed::{Observed, StoreEvent, Verbs};
-use gristmill_core::{QueueName, Refusal, Store, StoreError};
+use gristmill_core::{Store, StoreError};
 use gristmill_files::FilesStore;
 use gristmill_postgres::PostgresStore;
 use gristmill_sqlite::SqliteStore;
@@ -218,42 +218,6 @@ impl Mill {
         Ok(self.inspect().queue(queue).await?.can_accept())
     }
 
-    /// Puts tasks inside your own transaction on the same SQLite file: they
-    /// stand if and only if it commits. Call `committed()` on the guard after
-    /// the commit to wake workers at once.
-    ///
-    /// # Errors
-    /// When this mill's store is not SQLite, or the put itself fails.
-    pub fn put_in<T: TaskType>(
-        &self,
-        transaction: &gristmill_sqlite::rusqlite::Transaction<'_>,
-        tasks: impl IntoIterator<Item = T>,
-    ) -> Result<(gristmill_core::PutReport, gristmill_sqlite::WakeGuard), Error> {
-        let sqlite = self.sqlite.as_ref().ok_or(Error::NotSqlite("a put in your transaction"))?;
-        let (report, guard) = sqlite.put_in(transaction, &request_of(tasks)?)?;
-        Ok((told::<T>(report)?, guard))
-    }
-
-    /// Puts tasks inside your own transaction on the same PostgreSQL database:
-    /// they stand if and only if it commits. Call `committed()` on the guard
-    /// after the commit to wake workers at once.
-    ///
-    /// # Errors
-    /// When this mill's store is not PostgreSQL, or the put itself fails; the
-    /// transaction can then only be rolled back.
-    pub async fn put_in_postgres<T: TaskType>(
-        &self,
-        transaction: &gristmill_postgres::tokio_postgres::Transaction<'_>,
-        tasks: impl IntoIterator<Item = T>,
-    ) -> Result<(gristmill_core::PutReport, gristmill_postgres::WakeGuard), Error> {
-        let needs = "a put in your transaction on PostgreSQL";
-        let postgres = self.postgres.as_ref().ok_or(Error::NotPostgres(needs))?;
-        // Encoded before the first wait: the tasks need not outlive it.
-        let request = request_of(tasks)?;
-        let (report, guard) = postgres.put_in(transaction, &request).await?;
-        Ok((told::<T>(report)?, guard))
-    }
-
     /// Ends the store's own threads after what was asked before is done.
     ///
     /// # Errors
@@ -261,28 +225,4 @@ impl Mill {
     pub async fn close(&self) -> Result<(), Error> {
         Ok(self.store.close().await?)
     }
-}
-
-/// Typed tasks as the store takes them.
-fn request_of<T: TaskType>(
-    tasks: impl IntoIterator<Item = T>,
-) -> Result<gristmill_core::PutRequest, Error> {
-    let tasks = tasks
-        .into_iter()
-        .map(|task| RawTask::typed(&task)?.into_new_task())
-        .collect::<Result<Vec<_>, Error>>()?;
-    Ok(gristmill_core::PutRequest { queue: QueueName::new(T::QUEUE)?, tasks, atomic: false })
-}
-
-/// Tells of what was skipped; a queue that nobody declared is an error.
-fn told<T: TaskType>(
-    report: gristmill_core::PutReport,
-) -> Result<gristmill_core::PutReport, Error> {
-    if let Some(Refusal::UnknownQueue { name, suggestion }) = report.first_refusal() {
-        let (name, suggestion) = (name.clone(), suggestion.clone());
-        return Err(StoreError::UnknownQueue { name, suggestion }.into());
-    }
-    let (skipped, enqueued) = (report.duplicates() as u64, report.enqueued() as u64);
-    crate::bulk::tell_skipped(T::QUEUE, skipped, enqueued);
-    Ok(report)
 }

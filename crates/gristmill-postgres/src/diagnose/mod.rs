@@ -6,7 +6,8 @@ mod server;
 
 use gristmill_core::{Diagnosis, Result, StoreError, Token};
 
-use crate::errors::{Intent, column, fault};
+use crate::answer::column;
+use crate::errors::{Intent, fault};
 use crate::migration;
 use crate::sql::Sql;
 use crate::store::Inner;

@@ -17,6 +17,7 @@ mod policy;
 mod power_cut;
 mod slots;
 mod snapshot;
+mod sqlx;
 mod subjects;
 mod support;
 mod transactions;

@@ -177,6 +177,23 @@ impl Context {
         still_held(&answers).map(|()| guard)
     }
 
+    /// As [`Context::complete_in_postgres`], inside your own transaction of
+    /// sqlx 0.9.
+    ///
+    /// # Errors
+    /// As [`Context::complete_in_postgres`].
+    #[cfg(feature = "sqlx")]
+    pub async fn complete_in_sqlx(
+        &self,
+        transaction: &mut gristmill_postgres::sqlx::Transaction<'_>,
+    ) -> Result<gristmill_postgres::WakeGuard, Error> {
+        let needs = "completing in your transaction on PostgreSQL";
+        let postgres = self.lease.mill.postgres().ok_or(Error::NotPostgres(needs))?;
+        let settlement = self.settlement(Outcome::Done);
+        let (answers, guard) = postgres.complete_in_sqlx(transaction, &[settlement]).await?;
+        still_held(&answers).map(|()| guard)
+    }
+
     /// Whether the handler should stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {

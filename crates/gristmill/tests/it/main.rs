@@ -16,6 +16,7 @@ mod memory_peak;
 mod outage;
 mod postgres;
 mod postgres_effect;
+mod postgres_sqlx;
 mod put;
 mod recovery;
 mod said;

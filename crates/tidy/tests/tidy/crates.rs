@@ -33,8 +33,16 @@ const EDGES: &[(&str, &[&str])] = &[
 /// The crates that speak to a database.
 pub(crate) const SQL_STORES: &[&str] = &["gristmill-sqlite", "gristmill-postgres"];
 
-const DRIVERS: &[&str] =
-    &["rusqlite", "libsqlite3-sys", "tokio-postgres", "postgres", "deadpool-postgres", "sqlx"];
+const DRIVERS: &[&str] = &[
+    "rusqlite",
+    "libsqlite3-sys",
+    "tokio-postgres",
+    "postgres",
+    "deadpool-postgres",
+    "sqlx",
+    "sqlx-core",
+    "sqlx-postgres",
+];
 
 const WIRE_FORMATS: &[&str] = &["serde", "serde_json", "rmp-serde"];
 

@@ -4,7 +4,7 @@
 -- `at` moved forward, never past the last instant that can be written. Null
 -- when nothing is said (least() would ignore a null).
 CREATE FUNCTION gristmill.later(p_at timestamptz, p_by interval) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN p_at + p_by > timestamptz '9999-12-29 23:59:59+00'
                 THEN timestamptz '9999-12-29 23:59:59+00' ELSE p_at + p_by END
 $$;

@@ -364,6 +364,10 @@ DECLARE
     v_late     integer[];
     v_room     bigint;
     v_count    integer := cardinality(p_payloads);
+    -- Nothing but payloads and keys was said: most puts. Their statements name
+    -- fewer columns, and setting a statement up is most of a small put's cost.
+    v_plain    boolean := num_nonnulls(p_encodings, p_groups, p_sources, p_priorities, p_run_ats,
+                                       p_delays, p_headers) = 0;
     v_inserted bigint[];
     v_entered  integer;
     v_ready    integer;
@@ -422,7 +426,13 @@ BEGIN
     ELSE
         -- Many at once, in a few statements whatever their number. First the
         -- keys: which positions stand for nothing new? Usually none.
-        IF p_keys IS NOT NULL THEN
+        IF p_keys IS NOT NULL AND (
+            (SELECT count(k) > count(DISTINCT k) FROM unnest(p_keys) k)
+            OR EXISTS (SELECT 1 FROM unnest(p_keys) k
+                        WHERE (SELECT s.id FROM gristmill.task s
+                                WHERE s.queue = v_queue.number AND s.key = k
+                                  AND NOT s.in_flight) IS NOT NULL)
+        ) THEN
             SELECT array_agg(k.position), array_agg(CASE
                        WHEN s.id IS NOT NULL
                        THEN ROW(1, s.id, s.run_at, s.source, NULL)::gristmill.put_answer
@@ -433,8 +443,9 @@ BEGIN
                            min(u.position) OVER (PARTITION BY u.key) AS first
                       FROM unnest(p_keys) WITH ORDINALITY AS u (key, position)
                      WHERE u.key IS NOT NULL) k
-              LEFT JOIN gristmill.task s
-                ON s.queue = v_queue.number AND s.key = k.key AND NOT s.in_flight
+              LEFT JOIN LATERAL (SELECT t.id, t.run_at, t.source FROM gristmill.task t
+                                  WHERE t.queue = v_queue.number AND t.key = k.key
+                                    AND NOT t.in_flight LIMIT 1) s ON true
              WHERE s.id IS NOT NULL OR k.first <> k.position;
             IF v_late IS NOT NULL THEN
                 v_answers := array_fill(NULL::gristmill.put_answer, ARRAY[v_count]);
@@ -444,32 +455,63 @@ BEGIN
                 v_late := NULL;
             END IF;
         END IF;
-        ids := ARRAY(SELECT CASE WHEN v_answers[i] IS NULL
-                                 THEN nextval('gristmill.task_id') END
-                       FROM generate_series(1, v_count) i);
+        IF v_answers IS NULL THEN
+            ids := ARRAY(SELECT nextval('gristmill.task_id') FROM generate_series(1, v_count));
+        ELSE
+            ids := ARRAY(SELECT CASE WHEN v_answers[i] IS NULL
+                                     THEN nextval('gristmill.task_id') END
+                           FROM generate_series(1, v_count) i);
+        END IF;
         -- Without a key nothing can be met: a plain insert, which is cheaper.
-        WITH entered AS (
-            INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, delayed, slotted,
-                unique_active, encoding, grp, source, headers, payload)
-            SELECT g.id, v_queue.number, coalesce(g.priority, 0), w.run_at, v_now,
-                   w.run_at > v_now, v_queue.slots IS NOT NULL, v_queue.unique_active,
-                   coalesce(g.encoding, 0), g.grp, g.source, g.headers::jsonb, g.payload
-              FROM unnest(ids, p_payloads, p_encodings, p_keys, p_groups, p_sources,
-                          p_priorities, p_run_ats, p_delays, p_headers)
-                AS g (id, payload, encoding, key, grp, source, priority, at, delay, headers)
-             CROSS JOIN LATERAL (SELECT coalesce(g.at,
-                 gristmill.later(v_now, gristmill.span(g.delay)), v_now) AS run_at) w
-             WHERE g.key IS NULL
-            RETURNING id, run_at, delayed
-        ), waiting AS (
-            INSERT INTO gristmill.delayed (run_at, id, queue)
-            SELECT e.run_at, e.id, v_queue.number FROM entered e WHERE e.delayed
-        )
-        SELECT count(*), count(*) FILTER (WHERE e.delayed) INTO v_entered, v_delayed
-          FROM entered e;
-        v_ready := v_entered - v_delayed;
+        v_delayed := 0;
         v_blocked := 0;
-        IF p_keys IS NOT NULL THEN
+        IF v_plain THEN
+            INSERT INTO gristmill.task (id, queue, run_at, created_at, slotted, unique_active,
+                payload)
+            SELECT g.id, v_queue.number, v_now, v_now, v_queue.slots IS NOT NULL,
+                   v_queue.unique_active, g.payload
+              FROM unnest(ids, p_payloads, p_keys) AS g (id, payload, key)
+             WHERE g.key IS NULL;
+            GET DIAGNOSTICS v_entered = ROW_COUNT;
+        ELSE
+            WITH entered AS (
+                INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, delayed,
+                    slotted, unique_active, encoding, grp, source, headers, payload)
+                SELECT g.id, v_queue.number, coalesce(g.priority, 0), w.run_at, v_now,
+                       w.run_at > v_now, v_queue.slots IS NOT NULL, v_queue.unique_active,
+                       coalesce(g.encoding, 0), g.grp, g.source, g.headers::jsonb, g.payload
+                  FROM unnest(ids, p_payloads, p_encodings, p_keys, p_groups, p_sources,
+                              p_priorities, p_run_ats, p_delays, p_headers)
+                    AS g (id, payload, encoding, key, grp, source, priority, at, delay, headers)
+                 CROSS JOIN LATERAL (SELECT coalesce(g.at,
+                     gristmill.later(v_now, gristmill.span(g.delay)), v_now) AS run_at) w
+                 WHERE g.key IS NULL
+                RETURNING id, run_at, delayed
+            ), waiting AS (
+                INSERT INTO gristmill.delayed (run_at, id, queue)
+                SELECT e.run_at, e.id, v_queue.number FROM entered e WHERE e.delayed
+            )
+            SELECT count(*), count(*) FILTER (WHERE e.delayed) INTO v_entered, v_delayed
+              FROM entered e;
+        END IF;
+        IF p_keys IS NOT NULL AND v_plain THEN
+            WITH entered AS (
+                INSERT INTO gristmill.task (id, queue, run_at, created_at, blocked, slotted,
+                    unique_active, key, payload)
+                SELECT g.id, v_queue.number, v_now, v_now,
+                       (SELECT f.id FROM gristmill.flight f
+                         WHERE f.queue = v_queue.number AND f.key = g.key) IS NOT NULL,
+                       v_queue.slots IS NOT NULL, v_queue.unique_active, g.key, g.payload
+                  FROM unnest(ids, p_payloads, p_keys) AS g (id, payload, key)
+                 WHERE g.key IS NOT NULL AND g.id IS NOT NULL
+                 ORDER BY g.key
+                ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
+                RETURNING id, blocked
+            )
+            SELECT array_agg(e.id), v_entered + count(*), count(*) FILTER (WHERE e.blocked)
+              INTO v_inserted, v_entered, v_blocked
+              FROM entered e;
+        ELSIF p_keys IS NOT NULL THEN
             WITH entered AS (
                 INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, blocked,
                     delayed, slotted, unique_active, encoding, key, grp, source, headers, payload)
@@ -483,8 +525,11 @@ BEGIN
                  CROSS JOIN LATERAL (SELECT
                      coalesce(g.at, gristmill.later(v_now, gristmill.span(g.delay)), v_now)
                          AS run_at,
-                     EXISTS (SELECT 1 FROM gristmill.flight f
-                              WHERE f.queue = v_queue.number AND f.key = g.key) AS blocked) w
+                     -- Asked by value: EXISTS may be answered by reading all keys
+                     -- of the queue that are in flight.
+                     (SELECT f.id FROM gristmill.flight f
+                       WHERE f.queue = v_queue.number AND f.key = g.key) IS NOT NULL
+                         AS blocked) w
                  WHERE g.key IS NOT NULL AND g.id IS NOT NULL
                  -- Two puts of the same keys wait for each other at the first
                  -- one, instead of crosswise.
@@ -500,8 +545,8 @@ BEGIN
                    count(*) FILTER (WHERE e.blocked)
               INTO v_inserted, v_entered, v_delayed, v_blocked
               FROM entered e;
-            v_ready := v_entered - v_delayed - v_blocked;
         END IF;
+        v_ready := v_entered - v_delayed - v_blocked;
         IF v_answers IS NOT NULL OR v_entered < v_count THEN
             -- Keys that somebody else put since the first look: one by one.
             SELECT array_agg(i) INTO v_late

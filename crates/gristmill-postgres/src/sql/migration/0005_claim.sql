@@ -1,20 +1,24 @@
 -- Claiming: the front of the queue under a new lease.
 
--- Takes tasks of one priority out of the claim order, from the front or from
--- behind a hint, and its keys into flight. The cost is that of the tasks
--- taken: due tasks of one level stand in the index as they are claimed.
---   p_tasks  what was taken so far: a task with an expired lease behind it is
---            taken alone, so it ends the picking
-CREATE FUNCTION gristmill.take(
+-- Picks tasks of one priority, from the front or from behind a hint: locks
+-- them and takes their keys into flight. The cost is that of the tasks picked:
+-- due tasks of one level stand in the index as they are claimed.
+--   p_front  up to the hint instead of behind it: what came back there
+--   p_first  nothing was picked before: a task with an expired lease behind it
+--            is taken alone, so elsewhere it ends the picking
+-- No task may be picked twice in a claim: a lock does not keep its holder out.
+-- Places and not tasks go from function to function: an array of whole rows
+-- is copied and taken apart at every step, which cost more than all else.
+CREATE FUNCTION gristmill.pick(
     p_queue integer, p_level smallint, p_max integer, p_source text,
-    p_after timestamptz, p_after_id bigint, p_bytes bigint, p_first boolean, p_now timestamptz,
-    OUT taken gristmill.task[], OUT bytes bigint, OUT full_up boolean, OUT any_delayed boolean
+    p_hint timestamptz, p_hint_id bigint, p_front boolean, p_bytes bigint, p_first boolean,
+    p_now timestamptz,
+    OUT places tid[], OUT bytes bigint, OUT full_up boolean, OUT any_delayed boolean
 )
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_places  tid[];
     v_suspect boolean;
-    v_waiting integer;
+    v_keyed   tid[];
     v_flown   bigint[];
     v_cut     integer;
 BEGIN
@@ -22,37 +26,48 @@ BEGIN
     LOOP
         IF p_source IS NOT NULL THEN
             SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
-                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
+                   array_agg(p.ctid) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
                    bool_or(p.delayed)
-              INTO v_places, v_suspect, bytes, v_waiting, any_delayed
+              INTO places, v_suspect, bytes, v_keyed, any_delayed
               FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
                       FROM gristmill.task t
                      WHERE t.queue = p_queue AND t.source = p_source AND NOT t.blocked
                        AND t.priority = p_level AND t.run_at <= p_now
                      ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
-        ELSIF p_after IS NOT NULL THEN
+        ELSIF p_front THEN
             SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
-                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
+                   array_agg(p.ctid) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
                    bool_or(p.delayed)
-              INTO v_places, v_suspect, bytes, v_waiting, any_delayed
+              INTO places, v_suspect, bytes, v_keyed, any_delayed
               FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
                       FROM gristmill.task t
                      WHERE t.queue = p_queue AND NOT t.blocked
                        AND t.priority = p_level AND t.run_at <= p_now
-                       AND (t.run_at, t.id) > (p_after, p_after_id)
+                       AND (t.run_at, t.id) <= (p_hint, p_hint_id)
+                     ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
+        ELSIF p_hint IS NOT NULL THEN
+            SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
+                   array_agg(p.ctid) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
+                   bool_or(p.delayed)
+              INTO places, v_suspect, bytes, v_keyed, any_delayed
+              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
+                      FROM gristmill.task t
+                     WHERE t.queue = p_queue AND NOT t.blocked
+                       AND t.priority = p_level AND t.run_at <= p_now
+                       AND (t.run_at, t.id) > (p_hint, p_hint_id)
                      ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
         ELSE
             SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
-                   count(*) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
+                   array_agg(p.ctid) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
                    bool_or(p.delayed)
-              INTO v_places, v_suspect, bytes, v_waiting, any_delayed
+              INTO places, v_suspect, bytes, v_keyed, any_delayed
               FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
                       FROM gristmill.task t
                      WHERE t.queue = p_queue AND NOT t.blocked
                        AND t.priority = p_level AND t.run_at <= p_now
                      ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
         END IF;
-        IF v_places IS NULL THEN
+        IF places IS NULL THEN
             bytes := 0;
             RETURN;
         END IF;
@@ -66,68 +81,72 @@ BEGIN
                       FROM (SELECT row_number() OVER o AS position, t.expiries > 0 AS suspect,
                                    sum(octet_length(t.payload)) OVER o AS so_far
                               FROM gristmill.task t
-                             WHERE t.ctid = ANY (v_places)
+                             WHERE t.ctid = ANY (places)
                             WINDOW o AS (ORDER BY t.run_at, t.id)) w) c
              WHERE c.stop;
             IF p_first AND (SELECT t.expiries > 0 FROM gristmill.task t
-                             WHERE t.ctid = v_places[1]) THEN
+                             WHERE t.ctid = places[1]) THEN
                 v_cut := 2;
                 full_up := true;
             END IF;
             IF v_cut IS NOT NULL THEN
-                v_places := v_places[1:v_cut - 1];
+                places := places[1:v_cut - 1];
                 full_up := true;
+                v_keyed := ARRAY(SELECT t.ctid FROM gristmill.task t
+                                  WHERE t.ctid = ANY (places)
+                                    AND t.key IS NOT NULL AND NOT t.in_flight);
             END IF;
-            IF v_places = '{}' THEN
+            IF places = '{}' THEN
                 bytes := 0;
                 RETURN;
             END IF;
         END IF;
-        IF v_waiting > 0 THEN
-            -- Keys go into flight. One that is there already belongs to a task
-            -- that was put while its forerunner was being claimed: it stands
-            -- in the claim order by mistake and is set aside.
+        -- Keys go into flight. One that is there already belongs to a task that
+        -- was put while its forerunner was being claimed: it stands in the
+        -- claim order by mistake and is set aside. Asked for first, because an
+        -- insert would wait for whoever is about to free the key.
+        IF cardinality(v_keyed) > 0 THEN
             WITH flown AS (
                 INSERT INTO gristmill.flight (queue, key, id)
                 SELECT t.queue, t.key, t.id FROM gristmill.task t
-                 WHERE t.ctid = ANY (v_places) AND t.key IS NOT NULL AND NOT t.in_flight
-                   AND NOT EXISTS (SELECT 1 FROM gristmill.flight f
-                                    WHERE f.queue = t.queue AND f.key = t.key)
+                 WHERE t.ctid = ANY (v_keyed)
+                   AND (SELECT f.id FROM gristmill.flight f
+                         WHERE f.queue = t.queue AND f.key = t.key) IS NULL
                 ON CONFLICT DO NOTHING
                 RETURNING id
             )
             SELECT array_agg(f.id) INTO v_flown FROM flown f;
-            PERFORM gristmill.set_aside(v_places, coalesce(v_flown, '{}'), p_now);
+            IF cardinality(v_keyed) > coalesce(cardinality(v_flown), 0) THEN
+                v_keyed := gristmill.set_aside(v_keyed, coalesce(v_flown, '{}'), p_now);
+                places := ARRAY(SELECT p FROM unnest(places) p WHERE p <> ALL (v_keyed));
+            END IF;
         END IF;
-        WITH gone AS (
-            DELETE FROM gristmill.task t
-             WHERE t.ctid = ANY (v_places) AND NOT t.blocked
-            RETURNING t AS task
-        )
-        SELECT array_agg(g.task ORDER BY (g.task).run_at, (g.task).id) INTO taken FROM gone g;
         -- All of them were set aside: the next ones are not.
-        EXIT WHEN taken IS NOT NULL OR full_up;
+        EXIT WHEN places <> '{}' OR full_up;
     END LOOP;
-    bytes := coalesce(bytes, 0);
 END
 $$;
 
--- Blocks those of the picked tasks whose key did not get into flight.
+-- Blocks those of the picked tasks whose key did not get into flight; returns
+-- the places they had.
 CREATE FUNCTION gristmill.set_aside(p_places tid[], p_flown bigint[], p_now timestamptz)
-RETURNS void
+RETURNS tid[]
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_task gristmill.task;
+    v_place tid;
+    v_task  gristmill.task;
+    v_aside tid[];
 BEGIN
-    FOR v_task IN
-        SELECT t.* FROM gristmill.task t
-         WHERE t.ctid = ANY (p_places) AND t.key IS NOT NULL AND NOT t.in_flight
-           AND t.id <> ALL (p_flown)
-    LOOP
+    FOREACH v_place IN ARRAY p_places LOOP
+        SELECT t.* INTO v_task FROM gristmill.task t
+         WHERE t.ctid = v_place AND t.id <> ALL (p_flown);
+        CONTINUE WHEN NOT FOUND;
         PERFORM gristmill.count_out(v_task, p_now);
         UPDATE gristmill.task t SET blocked = true, delayed = false WHERE t.id = v_task.id;
         INSERT INTO gristmill.delta (at, queue, blocked) VALUES (p_now, v_task.queue, 1);
+        v_aside := v_aside || v_place;
     END LOOP;
+    RETURN v_aside;
 END
 $$;
 
@@ -275,17 +294,19 @@ BEGIN
 END
 $$;
 
--- Takes one task by its id into flight, if it still stands.
-CREATE FUNCTION gristmill.take_one(p_id bigint, p_now timestamptz) RETURNS gristmill.task[]
+-- Picks one task by its id, if it still stands, and takes its key into flight.
+CREATE FUNCTION gristmill.pick_one(p_id bigint, p_now timestamptz) RETURNS tid[]
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_task gristmill.task;
+    v_task  gristmill.task;
+    v_place tid;
 BEGIN
-    SELECT * INTO v_task FROM gristmill.task t WHERE t.id = p_id AND NOT t.blocked
+    SELECT t.ctid INTO v_place FROM gristmill.task t WHERE t.id = p_id AND NOT t.blocked
        FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
+    SELECT t.* INTO v_task FROM gristmill.task t WHERE t.ctid = v_place;
     IF v_task.key IS NOT NULL AND NOT v_task.in_flight THEN
         INSERT INTO gristmill.flight (queue, key, id)
         SELECT v_task.queue, v_task.key, v_task.id
@@ -293,14 +314,11 @@ BEGIN
                             WHERE f.queue = v_task.queue AND f.key = v_task.key)
         ON CONFLICT DO NOTHING;
         IF NOT FOUND THEN
-            PERFORM gristmill.count_out(v_task, p_now);
-            UPDATE gristmill.task t SET blocked = true, delayed = false WHERE t.id = p_id;
-            INSERT INTO gristmill.delta (at, queue, blocked) VALUES (p_now, v_task.queue, 1);
+            PERFORM gristmill.set_aside(ARRAY[v_place], '{}', p_now);
             RETURN NULL;
         END IF;
     END IF;
-    DELETE FROM gristmill.task t WHERE t.id = p_id;
-    RETURN ARRAY[v_task];
+    RETURN ARRAY[v_place];
 END
 $$;
 
@@ -335,7 +353,7 @@ DECLARE
     v_queue   gristmill.queue;
     v_lease   interval;
     v_micros  bigint;
-    v_tasks   gristmill.task[];
+    v_places  tid[];
     v_step    record;
     v_one     record;
     v_level   smallint;
@@ -388,9 +406,9 @@ BEGIN
             SELECT * INTO v_one
               FROM gristmill.first_with_slot(v_queue.number, p_source, v_queue.slots, v_now);
             EXIT WHEN v_one.id IS NULL;
-            v_tasks := gristmill.take_one(v_one.id, v_now);
+            v_places := gristmill.pick_one(v_one.id, v_now);
             v_slot := v_one.slot;
-            EXIT WHEN v_tasks IS NOT NULL;
+            EXIT WHEN v_places IS NOT NULL;
         END LOOP;
         v_any := true;
     ELSE
@@ -407,11 +425,11 @@ BEGIN
                 CASE WHEN v_hinted THEN p_hint_level END);
             EXIT WHEN v_level IS NULL;
             v_here := v_hinted AND v_level = p_hint_level;
-            SELECT * INTO v_step FROM gristmill.take(v_queue.number, v_level, v_left, p_source,
-                CASE WHEN v_here THEN p_hint_run_at END, p_hint_id, v_bytes, v_tasks IS NULL,
-                v_now);
-            v_tasks := v_tasks || v_step.taken;
-            v_left := v_left - coalesce(cardinality(v_step.taken), 0);
+            SELECT * INTO v_step FROM gristmill.pick(v_queue.number, v_level, v_left, p_source,
+                CASE WHEN v_here THEN p_hint_run_at END, p_hint_id, false, v_bytes,
+                v_places IS NULL, v_now);
+            v_places := v_places || v_step.places;
+            v_left := v_left - coalesce(cardinality(v_step.places), 0);
             v_bytes := v_bytes - v_step.bytes;
             v_any := v_any OR coalesce(v_step.any_delayed, false);
             v_full := v_step.full_up OR v_left <= 0;
@@ -422,15 +440,15 @@ BEGIN
         ELSIF p_sweep AND NOT v_full THEN
             -- Too few: what came back to a place in front of the hint?
             v_begin := clock_timestamp();
-            SELECT * INTO v_step FROM gristmill.take(v_queue.number, p_hint_level, v_left, NULL,
-                NULL, NULL, v_bytes, v_tasks IS NULL, v_now);
-            v_tasks := v_tasks || v_step.taken;
+            SELECT * INTO v_step FROM gristmill.pick(v_queue.number, p_hint_level, v_left, NULL,
+                p_hint_run_at, p_hint_id, true, v_bytes, v_places IS NULL, v_now);
+            v_places := v_places || v_step.places;
             v_any := v_any OR coalesce(v_step.any_delayed, false);
             v_swept := extract(epoch FROM clock_timestamp() - v_begin) * 1000000;
         END IF;
     END IF;
 
-    IF v_tasks IS NULL THEN
+    IF v_places IS NULL OR v_places = '{}' THEN
         RETURN QUERY SELECT v_now, v_micros, false,
             gristmill.next_due(v_queue.number, p_source, v_now), v_swept, NULL::bigint,
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
@@ -440,29 +458,21 @@ BEGIN
         RETURN;
     END IF;
     IF v_queue.count OR v_queue.slots IS NOT NULL THEN
-        v_group := coalesce(v_tasks[1].grp, '');
+        v_group := (SELECT coalesce(t.grp, '') FROM gristmill.task t WHERE t.ctid = v_places[1]);
         SELECT count(*) INTO v_count FROM gristmill.lease l
          WHERE l.queue = v_queue.number AND l.grp = v_group AND l.until > v_now;
     END IF;
     IF v_any THEN
-        WITH due AS (
-            DELETE FROM gristmill.delayed d
-             USING unnest(v_tasks) t
-             WHERE t.delayed AND d.run_at = t.run_at AND d.id = t.id
-            RETURNING d.id
-        )
-        SELECT count(*) INTO v_delayed FROM due;
+        DELETE FROM gristmill.delayed d
+         WHERE d.ctid = ANY (ARRAY(
+                   SELECT (SELECT x.ctid FROM gristmill.delayed x
+                            WHERE x.run_at = t.run_at AND x.id = t.id)
+                     FROM gristmill.task t WHERE t.ctid = ANY (v_places) AND t.delayed));
+        GET DIAGNOSTICS v_delayed = ROW_COUNT;
     END IF;
-    INSERT INTO gristmill.lease (token, until, claimed_at, queue, slot, grp, worker, open, keyed,
-        keys, ids, tasks)
-    SELECT p_token, gristmill.later(v_now, v_lease), v_now, v_queue.number, v_slot, v_group,
-           p_worker, array_agg(t.id ORDER BY t.id),
-           array_agg(t.id) FILTER (WHERE t.key IS NOT NULL),
-           array_agg(t.key) FILTER (WHERE t.key IS NOT NULL), array_agg(t.id), v_tasks
-      FROM unnest(v_tasks) t;
     INSERT INTO gristmill.delta (at, queue, ready, delayed, processing, claimed)
-    VALUES (v_now, v_queue.number, v_delayed - cardinality(v_tasks), -v_delayed,
-            cardinality(v_tasks), cardinality(v_tasks));
+    VALUES (v_now, v_queue.number, v_delayed - cardinality(v_places), -v_delayed,
+            cardinality(v_places), cardinality(v_places));
     IF v_failed IS NOT NULL THEN
         -- Not beside each task: thousands may have failed.
         RETURN QUERY SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, NULL::bigint,
@@ -471,10 +481,29 @@ BEGIN
             NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
             v_failed;
     END IF;
+    -- The tasks leave `task`, stand in the lease and are answered in one
+    -- statement: each is read once and written once.
     RETURN QUERY
-        SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, t.id, t.payload, t.encoding, t.key::text, t.grp::text, t.source::text,
-               t.priority, t.attempts + 1, t.claims + 1, t.created_at, t.run_at, t.prev_run_at,
-               t.headers::text, t.expiries, v_count, v_slot, NULL::bigint[]
-          FROM unnest(v_tasks) t;
+    WITH gone AS (
+        DELETE FROM gristmill.task t
+         WHERE t.ctid = ANY (v_places)
+        RETURNING t AS task, t.id, t.payload, t.encoding, t.key, t.grp, t.source, t.priority,
+                  t.attempts, t.claims, t.created_at, t.run_at, t.prev_run_at, t.headers,
+                  t.expiries
+    ), leased AS (
+        INSERT INTO gristmill.lease (token, until, claimed_at, queue, slot, grp, worker, open,
+            keyed, keys, ids, tasks)
+        SELECT p_token, gristmill.later(v_now, v_lease), v_now, v_queue.number, v_slot, v_group,
+               p_worker, array_agg(g.id ORDER BY g.id),
+               array_agg(g.id) FILTER (WHERE g.key IS NOT NULL),
+               array_agg(g.key) FILTER (WHERE g.key IS NOT NULL), array_agg(g.id),
+               array_agg(g.task)
+          FROM gone g
+    )
+    SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, g.id, g.payload, g.encoding,
+           g.key::text, g.grp::text, g.source::text, g.priority, g.attempts + 1, g.claims + 1,
+           g.created_at, g.run_at, g.prev_run_at, g.headers::text, g.expiries, v_count, v_slot,
+           NULL::bigint[]
+      FROM gone g;
 END
 $$;

@@ -17,6 +17,7 @@ DECLARE
     v_count  integer := 0;
     v_all    bigint := 0;
     v_empty  boolean := false;
+    v_wholes uuid[];
     v_tokens uuid[];
     v_ids    bigint[];
 BEGIN
@@ -24,7 +25,8 @@ BEGIN
         -- Locked in the order of tokens, so that settlements, extensions and
         -- reclaims of the same leases wait for each other in one direction.
         WITH held AS MATERIALIZED (
-            SELECT l.token, l.queue, l.open, l.keyed, l.keys, q.slots, g.ids
+            SELECT l.token, l.queue, l.open, l.keyed, l.keys, q.slots, g.ids,
+                   l.open = g.ids AS is_whole, cardinality(l.open) < cardinality(l.ids) AS is_rest
               FROM (SELECT u.token, array_agg(DISTINCT u.id ORDER BY u.id) AS ids
                       FROM unnest(p_tokens, p_ids) AS u (token, id) GROUP BY u.token) g
               JOIN gristmill.lease l ON l.token = g.token
@@ -34,20 +36,24 @@ BEGIN
         ), whole AS (
             -- Every open task of the claim: one row less, whatever their number.
             DELETE FROM gristmill.lease l USING held h
-             WHERE l.token = h.token AND h.open = h.ids
+             WHERE l.token = h.token AND h.is_whole
         ), part AS (
             UPDATE gristmill.lease l
                SET open = ARRAY(SELECT unnest(h.open) EXCEPT SELECT unnest(h.ids) ORDER BY 1)
               FROM held h
-             WHERE l.token = h.token AND h.open <> h.ids
+             WHERE l.token = h.token AND NOT h.is_whole
         )
         SELECT * FROM held
     LOOP
-        v_done := v_held.open;
-        IF v_held.open <> v_held.ids THEN
+        IF v_held.is_whole THEN
+            v_done := v_held.open;
+            v_wholes := v_wholes || v_held.token;
+        ELSE
             v_done := ARRAY(SELECT unnest(v_held.open) INTERSECT SELECT unnest(v_held.ids));
             v_empty := v_empty OR cardinality(v_done) = cardinality(v_held.open);
             CONTINUE WHEN v_done = '{}';
+            v_tokens := v_tokens || array_fill(v_held.token, ARRAY[cardinality(v_done)]);
+            v_ids := v_ids || v_done;
         END IF;
         IF v_queue IS DISTINCT FROM v_held.queue THEN
             IF v_count > 0 THEN
@@ -60,8 +66,13 @@ BEGIN
         v_count := v_count + cardinality(v_done);
         v_all := v_all + cardinality(v_done);
         IF v_held.keyed IS NOT NULL THEN
-            SELECT array_agg(k.key) INTO v_keys
-              FROM unnest(v_held.keyed, v_held.keys) AS k (id, key) WHERE k.id = ANY (v_done);
+            v_keys := v_held.keys;
+            -- Keys of tasks that were settled before are others' by now.
+            IF v_held.is_rest OR NOT v_held.is_whole THEN
+                SELECT array_agg(k.key) INTO v_keys
+                  FROM unnest(v_held.keyed, v_held.keys) AS k (id, key)
+                 WHERE k.id = ANY (v_done);
+            END IF;
             IF v_keys IS NOT NULL AND gristmill.free_keys(v_queue, v_keys, p_now) > 0 THEN
                 woken := woken || v_queue;
             END IF;
@@ -69,10 +80,6 @@ BEGIN
         IF v_held.slots IS NOT NULL THEN
             -- A slot is free again: a task of the group may be claimable.
             woken := woken || v_queue;
-        END IF;
-        IF cardinality(p_ids) > 1 THEN
-            v_tokens := v_tokens || array_fill(v_held.token, ARRAY[cardinality(v_done)]);
-            v_ids := v_ids || v_done;
         END IF;
     END LOOP;
     IF v_count > 0 THEN
@@ -85,7 +92,7 @@ BEGIN
     IF v_all < cardinality(p_ids) THEN
         -- Of a pair that is named twice, the first settled it.
         recorded := ARRAY(
-            SELECT d.id IS NOT NULL AND g.nth = 1
+            SELECT g.nth = 1 AND (d.id IS NOT NULL OR coalesce(g.token = ANY (v_wholes), false))
               FROM (SELECT u.*, row_number() OVER (PARTITION BY u.token, u.id ORDER BY u.position)
                                AS nth
                       FROM unnest(p_tokens, p_ids) WITH ORDINALITY AS u (token, id, position)) g

@@ -194,7 +194,8 @@ BEGIN
            c.now + gristmill.span(c.lease), c.concurrent, c.slot
       FROM gristmill.claim_tasks($1, least($2, 1000), ($3 * 1000000)::bigint,
                coalesce($5, 'sql-' || pg_backend_pid()), $4, v_token, p_now => $6) c
-     WHERE c.id IS NOT NULL;
+     WHERE c.id IS NOT NULL
+     ORDER BY c.priority, c.run_at, c.id;
 END
 $$;
 

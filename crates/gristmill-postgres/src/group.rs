@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use gristmill_core::{PutReport, PutRequest, QueueName, Result, StoreError};
 use tokio::sync::oneshot;
@@ -12,6 +13,8 @@ use crate::store::Inner;
 /// Statements of one queue that may be under way at once: with two, the next
 /// group travels to the server while the one before is being committed.
 const UNDER_WAY: usize = 2;
+/// How long after a commit the callers it answered are waited for.
+const COMPANY: Duration = Duration::from_micros(150);
 
 /// Who waits, by queue.
 #[derive(Debug, Default)]
@@ -22,6 +25,8 @@ pub(crate) struct Group {
 #[derive(Debug, Default)]
 struct Lane {
     under_way: usize,
+    /// A traveller waits for company: whoever comes now goes with it.
+    gathers: bool,
     waiting: Vec<Asked>,
 }
 
@@ -35,6 +40,23 @@ impl Group {
     fn lanes(&self) -> MutexGuard<'_, HashMap<QueueName, Lane>> {
         // Lists of requests are valid whatever a panicking holder did.
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits a moment for callers that were just answered and are about to ask
+    /// again: without it the first of them would get a commit of its own, and
+    /// the others another one. Nobody waits who was alone before.
+    async fn company(&self, queue: &QueueName, expected: usize) {
+        let since = Instant::now();
+        let gathers = |gathers: bool| {
+            let mut lanes = self.lanes();
+            let Some(lane) = lanes.get_mut(queue) else { return true };
+            lane.gathers = gathers;
+            lane.waiting.len() >= expected
+        };
+        while !gathers(true) && since.elapsed() < COMPANY {
+            tokio::task::yield_now().await;
+        }
+        gathers(false);
     }
 
     /// The requests that go together next, or an end of this traveller.
@@ -67,7 +89,7 @@ pub(crate) async fn put(inner: &Arc<Inner>, request: PutRequest) -> Result<PutRe
         let mut lanes = inner.group.lanes();
         let lane = lanes.entry(queue.clone()).or_default();
         lane.waiting.push(Asked { request, answer });
-        let start = lane.under_way < UNDER_WAY;
+        let start = lane.under_way < UNDER_WAY && !lane.gathers;
         lane.under_way += usize::from(start);
         start
     };
@@ -76,7 +98,11 @@ pub(crate) async fn put(inner: &Arc<Inner>, request: PutRequest) -> Result<PutRe
         tokio::spawn(async move {
             let most = inner.limits.put_tasks;
             while let Some(asked) = inner.group.next(&queue, most) {
+                let callers = asked.len();
                 travel(&inner, &queue, asked).await;
+                if callers > 1 {
+                    inner.group.company(&queue, callers).await;
+                }
             }
         });
     }

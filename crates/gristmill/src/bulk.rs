@@ -1,6 +1,6 @@
 //! Bulk puts: any number of tasks in constant memory, a flush at a time.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
@@ -36,7 +36,8 @@ pub type BulkProgress = BulkReport;
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the bulk put stopped after {} acknowledged flushes ({} tasks enqueued, {} duplicates); \
-     the outcome of {unknown} more tasks is {}: {cause}",
+     the outcome of {unknown} more tasks is {}, and {ahead} after them were read and not put: \
+     {cause}",
     acknowledged.flushes, acknowledged.enqueued, acknowledged.duplicates,
     if cause.wrote_nothing() { "known: they were not put" } else { "unknown" }
 )]
@@ -46,6 +47,9 @@ pub struct BulkError {
     /// Tasks of the flush that failed. Ask `cause.wrote_nothing()` whether
     /// they may stand.
     pub unknown: usize,
+    /// Tasks of the flush after it: they were read from the input while it was
+    /// under way, and not put.
+    pub ahead: usize,
     /// What went wrong.
     #[source]
     pub cause: StoreError,
@@ -118,22 +122,30 @@ where
         let store = self.mill.store();
         let size = self.flush.min(store.limits().put_tasks);
         let mut report = BulkReport::default();
-        loop {
-            let mut tasks: Vec<NewTask> = Vec::with_capacity(size);
-            while tasks.len() < size
-                && let Some(task) = next(&mut self.tasks).await
-            {
-                tasks.push(RawTask::typed(&task)?.into_new_task()?);
-            }
-            if tasks.is_empty() {
-                break;
-            }
+        let mut tasks = gather(&mut self.tasks, size).await?;
+        while !tasks.is_empty() {
             let unknown = tasks.len();
             let request = PutRequest { queue: queue.clone(), tasks, atomic: false };
-            let answers = match store.put(request).await {
+            let mut putting = store.put(request);
+            // The next flush is read and encoded while this one is under way,
+            // and this one is told of as soon as it is acknowledged.
+            // An input that has ended is not asked again.
+            let more = if unknown < size { 0 } else { size };
+            let mut gathering = pin!(gather(&mut self.tasks, more));
+            let mut ahead = None;
+            let flushed = loop {
+                tokio::select! {
+                    biased;
+                    flushed = &mut putting => break flushed,
+                    gathered = &mut gathering, if ahead.is_none() => ahead = Some(gathered),
+                }
+            };
+            let answers = match flushed {
                 Ok(flushed) => flushed.answers,
                 Err(cause) => {
-                    return Err(Box::new(BulkError { acknowledged: report, unknown, cause }).into());
+                    let ahead = ahead.and_then(Result::ok).map_or(0, |tasks| tasks.len());
+                    let stopped = BulkError { acknowledged: report, unknown, ahead, cause };
+                    return Err(Box::new(stopped).into());
                 }
             };
             for answer in &answers {
@@ -152,10 +164,28 @@ where
             if let Some(watch) = &mut self.progress {
                 watch(&report);
             }
+            tasks = match ahead {
+                Some(gathered) => gathered?,
+                None => gathering.await?,
+            };
         }
         tell_skipped(self.queue, report.duplicates, report.enqueued);
         Ok(report)
     }
+}
+
+/// The next tasks of the input, as many as a flush holds.
+async fn gather<T: TaskType, S: Stream<Item = T> + Unpin>(
+    input: &mut S,
+    size: usize,
+) -> Result<Vec<NewTask>, Error> {
+    let mut tasks = Vec::with_capacity(size);
+    while tasks.len() < size
+        && let Some(task) = next(input).await
+    {
+        tasks.push(RawTask::typed(&task)?.into_new_task()?);
+    }
+    Ok(tasks)
 }
 
 /// One debug line with both counts, when anything was skipped.

@@ -7,6 +7,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement, Transaction};
 
 use crate::StatementMode;
+use crate::driver::Driver;
 use crate::errors::connecting;
 use crate::sql::Sql;
 
@@ -56,17 +57,22 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) async fn open(config: &Config, mode: StatementMode) -> Result<Self> {
-        let limit = config.get_connect_timeout().copied().unwrap_or_default().saturating_mul(2);
-        let opened = tokio::time::timeout(limit, config.connect(NoTls)).await;
-        let (client, connection) = match opened {
-            Ok(opened) => opened.map_err(|e| connecting(&e))?,
-            Err(_) => {
-                let words = format!("no connection within {limit:?}");
-                return Err(StoreError::Unavailable(words));
+    pub(crate) async fn open(
+        driver: &Driver,
+        config: &Config,
+        mode: StatementMode,
+    ) -> Result<Self> {
+        let config = config.clone();
+        let opening = driver.spawn(async move {
+            let limit = config.get_connect_timeout().copied().unwrap_or_default().saturating_mul(2);
+            match tokio::time::timeout(limit, config.connect(NoTls)).await {
+                Ok(opened) => opened.map_err(|e| connecting(&e)),
+                Err(_) => Err(StoreError::Unavailable(format!("no connection within {limit:?}"))),
             }
-        };
-        tokio::spawn(async move {
+        });
+        let ended = |error| StoreError::Unavailable(format!("no connection was made: {error}"));
+        let (client, connection) = opening.await.map_err(ended)??;
+        driver.spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to PostgreSQL ended");
             }

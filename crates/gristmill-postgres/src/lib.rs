@@ -16,6 +16,7 @@ mod codec;
 mod connection;
 mod declare;
 mod diagnose;
+mod driver;
 mod errors;
 mod group;
 mod hint;

@@ -37,7 +37,7 @@ pub(crate) struct Ear {
 /// Starts listening and polling; both end when the pool is closed.
 pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, config: Option<Config>) {
     let (polled, pool_of_poll) = (ear.clone(), pool.clone());
-    tokio::spawn(async move {
+    pool.driver.spawn(async move {
         while !pool_of_poll.is_closed() {
             let calm = polled.hears.load(Ordering::Relaxed);
             tokio::select! {
@@ -50,8 +50,9 @@ pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, config: Option<Config>) {
         tracing::debug!("nowhere to listen for wake-ups: workers poll");
         return;
     };
-    let (ear, pool) = (ear.clone(), pool.clone());
-    tokio::spawn(async move {
+    let (ear, shared) = (ear.clone(), pool.clone());
+    pool.driver.spawn(async move {
+        let pool = shared;
         let mut pause = Duration::from_millis(50);
         while !pool.is_closed() {
             let begun = Instant::now();

@@ -69,7 +69,7 @@ pub fn print_for(url: &str) -> Result<String> {
 pub async fn versions(url: &str) -> Result<(u32, u32)> {
     let (config, options) = crate::url::read(url, Options::default())?;
     let texts = Arc::new(Texts::new(&options.schema));
-    let pool = Pool::new(config, options.statement_mode, texts, 1);
+    let pool = Pool::new(config, options.statement_mode, texts, 1)?;
     let found = recorded(&pool).await?;
     pool.close();
     Ok((found.unsigned_abs(), KNOWN.unsigned_abs()))

@@ -26,9 +26,11 @@ pub(crate) struct Notifier {
 
 impl Notifier {
     /// Starts the task that sends. It ends with this.
-    pub(crate) fn start(pool: Arc<Pool>, id: String) -> Self {
+    pub(crate) fn start(pool: &Arc<Pool>, id: String) -> Self {
         let (told, mut queues) = mpsc::channel(ROOM);
-        tokio::spawn(async move {
+        let shared = pool.clone();
+        pool.driver.spawn(async move {
+            let pool = shared;
             while let Some(first) = queues.recv().await {
                 let mut names = BTreeSet::from([first]);
                 while let Ok(more) = queues.try_recv() {

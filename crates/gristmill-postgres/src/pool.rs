@@ -5,8 +5,12 @@
 //! plans every statement anew, some fifty times the cost of a claim. So who
 //! finds none idle waits a moment for one that is in use, and the one that was
 //! used last is given first.
+//!
+//! Heartbeats have connections of their own: tasks of handlers that hold all the
+//! others, and wait for their turn on a busy thread, do not hold leases up.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,30 +22,43 @@ use tokio_postgres::{Config, Row};
 
 use crate::StatementMode;
 use crate::connection::{Connection, Texts};
+use crate::driver::Driver;
 use crate::errors::{Intent, fault, is_retryable};
 use crate::sql::Sql;
 
 /// How often a transaction that lost a race is tried again.
 const TRIES: u32 = 5;
+/// Connections for heartbeats; one thread of a worker needs one.
+const PULSE: usize = 2;
 /// How long one in use is waited for before another one is made.
 const SOON: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(crate) struct Pool {
+    pub(crate) driver: Driver,
     config: Config,
     mode: StatementMode,
     pub(crate) texts: Arc<Texts>,
-    idle: Mutex<Vec<Connection>>,
+    common: Lane,
+    pulse: Lane,
+    is_closed: AtomicBool,
+    ended: Notify,
+}
+
+/// Connections that some callers share.
+#[derive(Debug)]
+struct Lane {
     connections: usize,
+    idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
     returned: Notify,
-    ended: Notify,
 }
 
 /// A connection taken from the pool; it goes back by itself.
 #[derive(Debug)]
 pub(crate) struct Taken<'a> {
     pool: &'a Pool,
+    lane: &'a Lane,
     connection: Option<Connection>,
     _permit: OwnedSemaphorePermit,
 }
@@ -52,30 +69,35 @@ impl Pool {
         mode: StatementMode,
         texts: Arc<Texts>,
         connections: usize,
-    ) -> Self {
-        let permits = Arc::new(Semaphore::new(connections));
-        let (returned, ended) = (Notify::new(), Notify::new());
-        Pool { config, mode, texts, idle: Mutex::default(), connections, permits, returned, ended }
+    ) -> Result<Self> {
+        let driver = Driver::start()?;
+        let (common, pulse) = (Lane::new(connections), Lane::new(PULSE));
+        let (is_closed, ended) = (AtomicBool::new(false), Notify::new());
+        Ok(Pool { driver, config, mode, texts, common, pulse, is_closed, ended })
     }
 
     /// A connection, waited for while all are in use.
     pub(crate) async fn take(&self) -> Result<Taken<'_>> {
-        let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        self.take_of(&self.common).await
+    }
+
+    async fn take_of<'a>(&'a self, lane: &'a Lane) -> Result<Taken<'a>> {
+        let permit = lane.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let soon = Instant::now() + SOON;
         let connection = loop {
             // Made before the look: one that comes back in between is not missed.
-            let returned = self.returned.notified();
-            let idle = self.idle().pop();
+            let returned = lane.returned.notified();
+            let idle = lane.idle().pop();
             match idle {
                 Some(connection) if connection.is_sound() => break connection,
                 // The server ended it while it was idle.
                 Some(_) => {}
-                None if self.permits.available_permits() + 1 < self.connections
+                None if lane.permits.available_permits() + 1 < lane.connections
                     && timeout_at(soon, returned).await.is_ok() => {}
-                None => break Connection::open(&self.config, self.mode).await?,
+                None => break Connection::open(&self.driver, &self.config, self.mode).await?,
             }
         };
-        Ok(Taken { pool: self, connection: Some(connection), _permit: permit })
+        Ok(Taken { pool: self, lane, connection: Some(connection), _permit: permit })
     }
 
     /// One statement as a transaction of its own, tried again when it lost a
@@ -88,7 +110,7 @@ impl Pool {
     ) -> Result<Vec<Row>> {
         let mut tries = 0;
         loop {
-            let mut connection = self.take().await?;
+            let mut connection = self.take_of(self.lane(sql)).await?;
             match connection.query(&self.texts, sql, values).await {
                 Ok(rows) => return Ok(rows),
                 Err(error) if tries < TRIES && is_retryable(&error) => tries += 1,
@@ -117,8 +139,11 @@ impl Pool {
 
     /// Gives no more connections and closes the idle ones.
     pub(crate) fn close(&self) {
-        self.permits.close();
-        self.idle().clear();
+        self.is_closed.store(true, Ordering::Release);
+        for lane in [&self.common, &self.pulse] {
+            lane.permits.close();
+            lane.idle().clear();
+        }
         self.ended.notify_waiters();
     }
 
@@ -134,11 +159,27 @@ impl Pool {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.permits.is_closed()
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Which connections a statement goes over.
+    fn lane(&self, sql: Sql) -> &Lane {
+        match sql {
+            // What a heartbeat's thread does.
+            Sql::Extend | Sql::Sweep => &self.pulse,
+            _ => &self.common,
+        }
+    }
+}
+
+impl Lane {
+    fn new(connections: usize) -> Self {
+        let permits = Arc::new(Semaphore::new(connections));
+        Lane { connections, idle: Mutex::default(), permits, returned: Notify::new() }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
-        // A list of connections is valid whatever a panicking holder did.
+        // A list is valid whatever a panicking holder did.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,8 +239,8 @@ impl Drop for Taken<'_> {
             && connection.is_sound()
             && !self.pool.is_closed()
         {
-            self.pool.idle().push(connection);
-            self.pool.returned.notify_one();
+            self.lane.idle().push(connection);
+            self.lane.returned.notify_one();
         }
     }
 }

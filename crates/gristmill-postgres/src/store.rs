@@ -66,7 +66,7 @@ impl PostgresStore {
         let (config, options) = url::read(url, options)?;
         let texts = Arc::new(Texts::new(&options.schema));
         let mode = options.statement_mode;
-        let pool = Arc::new(Pool::new(config.clone(), mode, texts, options.connections));
+        let pool = Arc::new(Pool::new(config.clone(), mode, texts, options.connections)?);
         let id = migration::migrate(&pool, options.migrate).await?;
         let listen = match (&options.listen_url, mode) {
             (Some(url), _) => Some(url::read(url, Options::default())?.0),
@@ -79,7 +79,7 @@ impl PostgresStore {
             id: Token::random()?.to_string(),
         });
         listener::start(&ear, &pool, listen);
-        let notifier = Notifier::start(pool.clone(), ear.id.clone());
+        let notifier = Notifier::start(&pool, ear.id.clone());
         let inner = Inner {
             pool,
             limits: options.limits,
@@ -270,7 +270,7 @@ impl Inner {
         if *unfolded >= FOLD_AFTER {
             *unfolded = 0;
             let inner = self.clone();
-            tokio::spawn(async move {
+            self.pool.driver.spawn(async move {
                 if let Err(error) = inner.fold().await {
                     tracing::debug!(%error, "counts were not folded");
                 }

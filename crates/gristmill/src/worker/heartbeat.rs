@@ -67,8 +67,9 @@ impl Heartbeat {
         let shared = Arc::new(Shared::default());
         let end = watch::Sender::new(false);
         let (beating, ended) = (shared.clone(), end.subscribe());
+        // A store may open a connection of this runtime's own.
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
+            .enable_all()
             .build()
             .map_err(|e| StoreError::Unavailable(format!("no runtime for the heartbeat: {e}")))?;
         let thread = std::thread::Builder::new()

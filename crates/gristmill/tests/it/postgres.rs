@@ -1,15 +1,16 @@
 //! The library on PostgreSQL: puts and completions in the caller's transaction.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gristmill::core::Backoff;
+use gristmill::core::{Backoff, ClaimRequest, Token, WorkerId};
 use gristmill::postgres::tokio_postgres::{Client, NoTls, connect};
 use gristmill::worker::Worker;
-use gristmill::{Error, Mill, TaskType};
+use gristmill::{Error, Mill, QueueName, TaskType};
 use gristmill_pgserver::{Database, Server};
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
 use crate::Mail;
 
@@ -137,4 +138,66 @@ async fn an_effect_in_the_completing_transaction_happens_exactly_once() {
     assert_eq!(sums, (4000, 1000, 1000));
     let stats = mill.inspect().queue("transfers").await.unwrap();
     assert_eq!((stats.total(), stats.counters.done), (0, 60));
+}
+
+/// The heartbeat has a connection of its own runtime: over one that the
+/// handlers' runtime drives it would stand still here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_every_thread_keep_their_leases() {
+    let database = database().await;
+    let mill = Mill::open(&database.url()).await.unwrap();
+    let lease = Duration::from_secs(1);
+    mill.declare::<Mail>().with(|s| s.lease = Some(lease)).await.unwrap();
+    for n in 0..2 {
+        mill.put(Mail::to(n)).await.unwrap();
+    }
+    // Somebody in another process, who takes what is left alone.
+    let (url, over) = (database.url(), Arc::new(AtomicBool::new(false)));
+    let ended = over.clone();
+    let (claimed, both_claimed) = oneshot::channel::<()>();
+    let other = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mill = Mill::open(&url).await.unwrap();
+            both_claimed.await.unwrap();
+            let store = mill.store();
+            let mut looked = 0;
+            while !ended.load(Ordering::SeqCst) {
+                let claim = store.claim(ClaimRequest {
+                    queue: QueueName::new(Mail::QUEUE).unwrap(),
+                    max: 1,
+                    lease: None,
+                    worker: WorkerId::random().unwrap(),
+                    source: None,
+                    token: Token::random().unwrap(),
+                });
+                assert_eq!(claim.await.unwrap().tasks, [], "a lease was lost");
+                looked += 1;
+                tokio::time::sleep(lease / 10).await;
+            }
+            looked
+        })
+    });
+    let running = Arc::new(AtomicU32::new(0));
+    let claimed = Arc::new(Mutex::new(Some(claimed)));
+    let report = Worker::new(&mill)
+        .handle(move |_: Mail, _| {
+            if running.fetch_add(1, Ordering::SeqCst) == 1 {
+                claimed.lock().unwrap().take().unwrap().send(()).unwrap();
+            }
+            // Ten leases long, on a thread of the runtime.
+            std::thread::sleep(lease * 10);
+            async { Ok::<(), String>(()) }
+        })
+        .processors(2)
+        .batch(1)
+        .drain(true)
+        .run(std::future::pending())
+        .await
+        .unwrap();
+    over.store(true, Ordering::SeqCst);
+    assert!(other.join().unwrap() >= 10, "the other one looked all the time");
+    assert_eq!((report.done, report.lease_lost), (2, 0));
+    let stats = mill.inspect().queue("mails").await.unwrap();
+    assert_eq!((stats.counters.claimed, stats.counters.expired), (2, 0));
 }

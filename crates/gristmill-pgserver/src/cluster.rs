@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,8 +51,14 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Makes a data directory in the empty folder `run` and starts a server.
-    pub(crate) fn create(place: &Place, run: &Path, extra: &[(&str, &str)]) -> Result<Self> {
+    /// Makes a data directory in the empty folder `run`, with settings and
+    /// files on top, and starts a server.
+    pub(crate) fn create(
+        place: &Place,
+        run: &Path,
+        extra: &[(&str, &str)],
+        files: &[(&str, &str)],
+    ) -> Result<Self> {
         let binaries = Binaries::find()?;
         let seed = Seed::ready(place, &binaries)?;
         let data = run.join("data");
@@ -61,6 +68,11 @@ impl Cluster {
 
         let password = seed.password().to_owned();
         let account = place.account();
+        for (name, text) in files {
+            let path = data.join(name);
+            write_private(&path, text).map_err(|error| Error::at(&path, &error))?;
+            account.own(&path)?;
+        }
         let mut tried = 0;
         loop {
             tried += 1;
@@ -213,6 +225,12 @@ fn settings(run: &Path, extra: &[(&str, &str)]) -> String {
         let _ = writeln!(text, "{name} = '{}'", value.replace('\'', "''"));
     }
     text
+}
+
+/// PostgreSQL refuses a key that others can read.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 fn append(path: &Path, text: &str) -> std::io::Result<()> {

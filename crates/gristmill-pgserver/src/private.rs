@@ -18,13 +18,13 @@ pub struct PrivateServer {
 }
 
 impl PrivateServer {
-    pub(crate) fn start_with(settings: &[(&str, &str)]) -> Result<Self> {
+    pub(crate) fn start_with(settings: &[(&str, &str)], files: &[(&str, &str)]) -> Result<Self> {
         let place = Place::open(Account::choose()?)?;
         let run = place.new_run()?;
         let lock = format!("{}.lock", run.file_name().unwrap_or_default().to_string_lossy());
         let in_use = place.lock_shared(&lock)?;
         watchdog::ensure(place.account(), &run, &place.path(&lock), 0)?;
-        let cluster = Cluster::create(&place, &run, settings)?;
+        let cluster = Cluster::create(&place, &run, settings, files)?;
         Ok(Self { server: Server::new(place, cluster, in_use) })
     }
 

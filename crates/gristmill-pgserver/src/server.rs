@@ -62,7 +62,7 @@ impl Server {
                 place.set_current_run(&run)?;
                 watchdog::mark_used(&run);
                 watch(&run)?;
-                Cluster::create(&place, &run, &[])?
+                Cluster::create(&place, &run, &[], &[])?
             }
         };
         Ok(Self::new(place, cluster, in_use))
@@ -73,7 +73,7 @@ impl Server {
     /// # Errors
     /// As [`Server::shared`].
     pub fn private() -> Result<PrivateServer> {
-        PrivateServer::start_with(&[])
+        PrivateServer::start_with(&[], &[])
     }
 
     /// A server of one's own with settings of `postgresql.conf` on top.
@@ -81,7 +81,17 @@ impl Server {
     /// # Errors
     /// As [`Server::shared`].
     pub fn private_with(settings: &[(&str, &str)]) -> Result<PrivateServer> {
-        PrivateServer::start_with(settings)
+        PrivateServer::start_with(settings, &[])
+    }
+
+    /// A server of one's own that encrypts, with this certificate and key.
+    ///
+    /// # Errors
+    /// As [`Server::shared`].
+    pub fn private_with_tls(certificate: &str, key: &str) -> Result<PrivateServer> {
+        // The names that PostgreSQL looks for by itself.
+        let files = [("server.crt", certificate), ("server.key", key)];
+        PrivateServer::start_with(&[("ssl", "on")], &files)
     }
 
     pub(crate) fn new(place: Place, cluster: Cluster, in_use: File) -> Self {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use gristmill_core::{Result, StoreError};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement, Transaction};
+use tokio_postgres::{Client, Error, Row, Statement, Transaction};
 
 use crate::StatementMode;
 use crate::driver::Driver;
-use crate::errors::connecting;
+use crate::server::Server;
 use crate::sql::Sql;
 
 /// The default name of the schema, as it stands in every `.sql` file.
@@ -59,17 +59,11 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) async fn open(
         driver: &Driver,
-        config: &Config,
+        server: &Server,
         mode: StatementMode,
     ) -> Result<Self> {
-        let config = config.clone();
-        let opening = driver.spawn(async move {
-            let limit = config.get_connect_timeout().copied().unwrap_or_default().saturating_mul(2);
-            match tokio::time::timeout(limit, config.connect(NoTls)).await {
-                Ok(opened) => opened.map_err(|e| connecting(&e)),
-                Err(_) => Err(StoreError::Unavailable(format!("no connection within {limit:?}"))),
-            }
-        });
+        let server = server.clone();
+        let opening = driver.spawn(async move { server.connect().await });
         let ended = |error| StoreError::Unavailable(format!("no connection was made: {error}"));
         let (client, connection) = opening.await.map_err(ended)??;
         driver.spawn(async move {

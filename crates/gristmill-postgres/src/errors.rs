@@ -85,12 +85,30 @@ pub(crate) fn is_retryable(error: &Error) -> bool {
 
 /// Why a connection could not be made.
 pub(crate) fn connecting(error: &Error) -> StoreError {
+    if let Some(why) = std::error::Error::source(error).and_then(encrypting) {
+        return StoreError::Invalid(why);
+    }
     let words = told(error);
     match error.code().map(SqlState::code) {
         Some(code) if code.starts_with("28") || code == "42501" => StoreError::Permission(words),
         Some("3D000") => StoreError::NotAStore(words),
         _ => StoreError::Unavailable(words),
     }
+}
+
+/// Why a connection could not be encrypted as the URL asks, which trying again
+/// does not change.
+fn encrypting(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    // The driver's own word, which has no type to tell it by.
+    if cause.to_string() == "server does not support TLS" {
+        let why = "the server does not encrypt, and sslmode asks for it: switch on `ssl` there, \
+                   or say sslmode=prefer where the network can be trusted";
+        return Some(why.to_owned());
+    }
+    #[cfg(feature = "tls")]
+    return crate::tls::advice(cause);
+    #[cfg(not(feature = "tls"))]
+    None
 }
 
 /// The error and its cause: the driver's own words leave the cause out.

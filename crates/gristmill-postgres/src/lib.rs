@@ -33,13 +33,17 @@ mod read;
 mod roles;
 mod row;
 mod schedules;
+mod server;
 mod settle;
 mod sql;
 #[cfg(feature = "sqlx")]
 pub mod sqlx;
+mod ssl_mode;
 mod stats;
 mod store;
 mod sweep;
+#[cfg(feature = "tls")]
+mod tls;
 mod url;
 mod verbs;
 mod wire;

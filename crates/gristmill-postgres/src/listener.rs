@@ -9,10 +9,11 @@ use futures_util::future::poll_fn;
 use gristmill_core::{QueueName, WakeSignal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 
 use crate::notifier::send;
 use crate::pool::Pool;
+use crate::server::Server;
 
 /// How often a sound listener is tried: a notice to itself must arrive.
 const PROBE: Duration = Duration::from_secs(15);
@@ -35,7 +36,7 @@ pub(crate) struct Ear {
 }
 
 /// Starts listening and polling; both end when the pool is closed.
-pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, config: Option<Config>) {
+pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, server: Option<Server>) {
     let (polled, pool_of_poll) = (ear.clone(), pool.clone());
     pool.driver.spawn(async move {
         while !pool_of_poll.is_closed() {
@@ -46,7 +47,7 @@ pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, config: Option<Config>) {
             }
         }
     });
-    let Some(config) = config else {
+    let Some(server) = server else {
         tracing::debug!("nowhere to listen for wake-ups: workers poll");
         return;
     };
@@ -57,7 +58,7 @@ pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, config: Option<Config>) {
         while !pool.is_closed() {
             let begun = Instant::now();
             let why = tokio::select! {
-                why = listen(&ear, &pool, &config) => why,
+                why = listen(&ear, &pool, &server) => why,
                 () = pool.closed() => return,
             };
             ear.hears.store(false, Ordering::Relaxed);
@@ -75,8 +76,8 @@ pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, config: Option<Config>) {
 }
 
 /// Listens until something is wrong, and says what.
-async fn listen(ear: &Ear, pool: &Pool, config: &Config) -> String {
-    let (client, mut connection) = match config.connect(NoTls).await {
+async fn listen(ear: &Ear, pool: &Pool, server: &Server) -> String {
+    let (client, mut connection) = match server.connect().await {
         Ok(made) => made,
         Err(error) => return error.to_string(),
     };

@@ -67,9 +67,9 @@ pub fn print_for(url: &str) -> Result<String> {
 /// When the URL cannot be read, the server cannot be reached, or the schema is
 /// not one this program knows.
 pub async fn versions(url: &str) -> Result<(u32, u32)> {
-    let (config, options) = crate::url::read(url, Options::default())?;
+    let (server, options) = crate::url::read(url, Options::default())?;
     let texts = Arc::new(Texts::new(&options.schema));
-    let pool = Pool::new(config, options.statement_mode, texts, 1)?;
+    let pool = Pool::new(server, options.statement_mode, texts, 1)?;
     let found = recorded(&pool).await?;
     pool.close();
     Ok((found.unsigned_abs(), KNOWN.unsigned_abs()))

@@ -17,13 +17,14 @@ use std::time::Duration;
 use gristmill_core::{Result, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Config, Row};
 
 use crate::StatementMode;
 use crate::connection::{Connection, Texts};
 use crate::driver::Driver;
 use crate::errors::{Intent, fault, is_retryable};
+use crate::server::Server;
 use crate::sql::Sql;
 
 /// How often a transaction that lost a race is tried again.
@@ -36,7 +37,7 @@ const SOON: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) driver: Driver,
-    config: Config,
+    server: Server,
     mode: StatementMode,
     pub(crate) texts: Arc<Texts>,
     common: Lane,
@@ -65,7 +66,7 @@ pub(crate) struct Taken<'a> {
 
 impl Pool {
     pub(crate) fn new(
-        config: Config,
+        server: Server,
         mode: StatementMode,
         texts: Arc<Texts>,
         connections: usize,
@@ -73,7 +74,7 @@ impl Pool {
         let driver = Driver::start()?;
         let (common, pulse) = (Lane::new(connections), Lane::new(PULSE));
         let (is_closed, ended) = (AtomicBool::new(false), Notify::new());
-        Ok(Pool { driver, config, mode, texts, common, pulse, is_closed, ended })
+        Ok(Pool { driver, server, mode, texts, common, pulse, is_closed, ended })
     }
 
     /// A connection, waited for while all are in use.
@@ -94,7 +95,7 @@ impl Pool {
                 Some(_) => {}
                 None if lane.permits.available_permits() + 1 < lane.connections
                     && timeout_at(soon, returned).await.is_ok() => {}
-                None => break Connection::open(&self.driver, &self.config, self.mode).await?,
+                None => break Connection::open(&self.driver, &self.server, self.mode).await?,
             }
         };
         Ok(Taken { pool: self, lane, connection: Some(connection), _permit: permit })

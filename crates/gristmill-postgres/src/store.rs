@@ -63,14 +63,14 @@ impl PostgresStore {
     /// When the URL cannot be read, the server cannot be reached, or the
     /// schema is another program's.
     pub async fn open(url: &str, options: Options) -> Result<Self> {
-        let (config, options) = url::read(url, options)?;
+        let (server, options) = url::read(url, options)?;
         let texts = Arc::new(Texts::new(&options.schema));
         let mode = options.statement_mode;
-        let pool = Arc::new(Pool::new(config.clone(), mode, texts, options.connections)?);
+        let pool = Arc::new(Pool::new(server.clone(), mode, texts, options.connections)?);
         let id = migration::migrate(&pool, options.migrate).await?;
         let listen = match (&options.listen_url, mode) {
             (Some(url), _) => Some(url::read(url, Options::default())?.0),
-            (None, StatementMode::Prepared) => Some(config),
+            (None, StatementMode::Prepared) => Some(server),
             (None, StatementMode::Unnamed) => None,
         };
         let ear = Arc::new(Ear {

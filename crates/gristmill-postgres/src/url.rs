@@ -6,16 +6,22 @@ use std::str::FromStr;
 use gristmill_core::{Result, StoreError};
 use tokio_postgres::Config;
 
+use crate::errors::told;
+use crate::server::Server;
+use crate::ssl_mode::SslMode;
 use crate::{Options, StatementMode};
 
-/// Reads a URL: what the driver connects with, and the options it says.
-pub(crate) fn read(url: &str, mut options: Options) -> Result<(Config, Options)> {
+/// Reads a URL: the server, and the options it says.
+pub(crate) fn read(url: &str, mut options: Options) -> Result<(Server, Options)> {
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     let mut theirs = Vec::new();
+    let (mut mode, mut root_cert) = (SslMode::default(), None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         match name {
             "schema" => options.schema = decoded(value)?,
+            "sslmode" => mode = SslMode::read(&decoded(value)?)?,
+            "sslrootcert" => root_cert = Some(decoded(value)?).filter(|path| !path.is_empty()),
             "listen_url" => options.listen_url = Some(decoded(value)?),
             "statement_mode" => {
                 options.statement_mode = match value {
@@ -42,12 +48,14 @@ pub(crate) fn read(url: &str, mut options: Options) -> Result<(Config, Options)>
     let rest =
         if theirs.is_empty() { place.to_owned() } else { format!("{place}?{}", theirs.join("&")) };
     let mut config =
-        Config::from_str(&rest).map_err(|e| fault(&format!("the store's URL: {e}")))?;
-    config.connect_timeout(options.connect_timeout);
+        Config::from_str(&rest).map_err(|e| fault(&format!("the store's URL: {}", told(&e))))?;
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(options.connect_timeout);
+    }
     if config.get_application_name().is_none() {
         config.application_name("gristmill");
     }
-    Ok((config, options))
+    Ok((Server::new(config, mode, root_cert.as_deref())?, options))
 }
 
 /// The name stands unquoted in every statement: it must need no quotes.
@@ -91,8 +99,8 @@ mod tests {
     fn our_words_are_taken_out_and_the_drivers_stay() {
         let url = "postgres://me@host/db?schema=mill&statement_mode=unnamed&sslmode=disable\
                    &listen_url=postgres%3A%2F%2Fother%2Fdb&connections=3";
-        let (config, options) = read(url, Options::default()).expect("a URL");
-        assert_eq!(config.get_dbname(), Some("db"));
+        let (server, options) = read(url, Options::default()).expect("a URL");
+        assert_eq!(server.config().get_dbname(), Some("db"));
         assert_eq!(options.schema, "mill");
         assert_eq!(options.statement_mode, StatementMode::Unnamed);
         assert_eq!(options.listen_url.as_deref(), Some("postgres://other/db"));
@@ -107,8 +115,48 @@ mod tests {
             "postgres://h/d?statement_mode=fast",
             "postgres://h/d?connections=0",
             "postgres://h/d?unheard=1",
+            "postgres://h/d?sslmode=always",
+            "postgres://h/d?sslrootcert=ca.crt",
+            "postgres://h/d?sslmode=prefer&sslrootcert=ca.crt",
+            "postgres://h/d?sslmode=verify-ca",
+            "postgres://h/d?sslmode=require&sslrootcert=system",
+            "postgres://h/d?sslmode=verify-full&sslrootcert=no-such-file",
         ] {
             assert!(read(url, Options::default()).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn libpqs_words_for_tls_become_the_drivers() {
+        use tokio_postgres::config::SslMode::{Disable, Prefer, Require};
+        let mut words = vec![
+            ("postgres://h/d", Prefer),
+            ("postgres://h/d?sslmode=disable", Disable),
+            ("postgres://h/d?sslmode=prefer", Prefer),
+            // PostgreSQL does not encrypt a socket of its own machine.
+            ("postgres://%2Frun%2Fpostgresql/d", Disable),
+        ];
+        if cfg!(feature = "tls") {
+            words.extend([
+                ("postgres://h/d?sslmode=require", Require),
+                ("postgres://h/d?sslmode=verify-full", Require),
+                ("postgres://h/d?sslmode=verify%2Dfull&sslrootcert=system", Require),
+                ("postgres://%2Frun%2Fpostgresql/d?sslmode=verify-full", Disable),
+            ]);
+        }
+        for (url, mode) in words {
+            let (server, _) = read(url, Options::default()).expect(url);
+            assert_eq!(server.config().get_ssl_mode(), mode, "{url}");
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn without_tls_nothing_is_sent_in_the_clear_that_should_not_be() {
+        for mode in ["require", "verify-full"] {
+            let url = format!("postgres://h/d?sslmode={mode}");
+            let error = read(&url, Options::default()).expect_err("no TLS here").to_string();
+            assert!(error.contains("feature `tls`"), "{error}");
         }
     }
 }

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use futures_util::SinkExt;
 use gristmill_core::{Result, StoreError, Token};
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, NoTls, Statement};
+use tokio_postgres::{Client, Statement};
 
-use crate::errors::{Intent, connecting, fault};
+use crate::errors::{Intent, fault};
 use crate::wire::Uuid;
 use crate::{Options, url};
 
@@ -48,9 +48,8 @@ fn reading(error: tokio_postgres::Error) -> StoreError {
 }
 
 async fn connect(at: &str) -> Result<Client> {
-    let (mut config, _) = url::read(at, Options::default())?;
-    config.application_name(APPLICATION);
-    let (client, connection) = config.connect(NoTls).await.map_err(|e| connecting(&e))?;
+    let (server, _) = url::read(at, Options::default())?;
+    let (client, connection) = server.named(APPLICATION).connect().await?;
     tokio::spawn(async move {
         // Its end is told by the next statement.
         let _ = connection.await;

@@ -20,4 +20,5 @@ mod snapshot;
 mod sqlx;
 mod subjects;
 mod support;
+mod tls;
 mod transactions;

@@ -45,7 +45,7 @@ pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Begins a transaction that takes the write lock at once: one that reads
 /// first and writes later is refused when another wrote in between.
-fn begin(conn: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+pub(crate) fn begin(conn: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     conn.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 

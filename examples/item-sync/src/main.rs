@@ -5,6 +5,8 @@
 
 mod anomaly;
 mod args;
+#[cfg(test)]
+mod cost;
 mod db;
 mod error;
 mod feed;

@@ -72,7 +72,9 @@ pub struct Schedule {
     pub paused_by: Option<String>,
     /// Fires up to this instant are decided; later ones are not.
     pub decided_until: Timestamp,
-    /// The last instant that put something.
+    /// The last instant that put something. A finder's fires put nothing
+    /// themselves: of a schedule with one, when a run was last asked for by
+    /// hand.
     pub last_fire: Option<Timestamp>,
     /// The tasks of that fire.
     pub last_tasks: Vec<TaskId>,
@@ -104,11 +106,30 @@ impl Schedule {
         self.paused_by = paused.then(|| by.to_owned());
     }
 
+    /// When a run of its finder was asked for by hand, unless one was made since.
+    /// Whoever has the finder's code fires this instant once it ran.
+    #[must_use]
+    pub fn asked(&self) -> Option<Timestamp> {
+        self.last_fire.filter(|at| self.declared.payload.is_none() && *at > self.decided_until)
+    }
+
+    /// Records that this fire asks for a run of the finder, if it does. The
+    /// instant is of the store's clock, or just after what is decided.
+    #[must_use]
+    pub fn takes_as_asked(&mut self, fire: &Fire, now: Timestamp) -> bool {
+        let asks = fire.by_hand && fire.tasks.is_empty() && self.declared.payload.is_none();
+        if asks {
+            self.last_fire = Some(now.max(self.decided_until.after(Duration::from_micros(1))));
+        }
+        asks
+    }
+
     /// Why this fire is not made, before any look at tasks. An instant ahead of
-    /// the store's clock would decide all instants up to it, unfired.
+    /// the store's clock would decide all instants up to it, unfired. What was
+    /// asked for by hand is decided whatever else is so.
     #[must_use]
     pub fn refuses(&self, fire: &Fire, now: Timestamp) -> Option<FireAnswer> {
-        if fire.by_hand {
+        if fire.by_hand || self.asked() == Some(fire.instant) {
             None
         } else if self.paused {
             Some(FireAnswer::Paused)
@@ -145,7 +166,8 @@ pub struct Fire {
     /// What to put. May be empty: the instant is then decided without a task.
     pub tasks: Vec<NewTask>,
     /// By hand, now: neither asks nor moves what is decided, and works while
-    /// the schedule is paused.
+    /// the schedule is paused. Without tasks, of a schedule with a finder, it
+    /// asks whoever has the finder's code for a run.
     pub by_hand: bool,
 }
 
@@ -154,6 +176,8 @@ pub struct Fire {
 pub enum FireAnswer {
     /// The tasks were put; one answer each.
     Fired(Vec<PutAnswer>),
+    /// The schedule has a finder: whoever has its code is asked for a run.
+    Asked,
     /// This instant was decided before, by this process or another.
     AlreadyDecided,
     /// The task of the fire before still stands; the instant is decided.

@@ -168,7 +168,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Decides one instant of a schedule and puts its tasks, in one step: of
     /// all that fire the same instant, one succeeds. When a task is refused
     /// because the queue is full, the instant is decided: it was missed. An
-    /// instant ahead of the store's clock is not decided.
+    /// instant ahead of the store's clock is not decided. By hand and without
+    /// tasks, a schedule with a finder remembers that a run was asked for.
     async fn fire(&self, fire: Fire) -> Result<FireAnswer>;
 
     // ---- leader, workers, assignments ------------------------------------

@@ -122,6 +122,11 @@ impl Inner {
             connection.roll_back().await?;
             return Ok(refused);
         }
+        if schedule.takes_as_asked(fire, now) {
+            save(&mut connection, &schedule).await?;
+            connection.commit().await?;
+            return Ok(FireAnswer::Asked);
+        }
         if !fire.by_hand {
             schedule.decided_until = fire.instant;
         }

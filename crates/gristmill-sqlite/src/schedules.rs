@@ -132,6 +132,10 @@ impl Write<'_, '_> {
         if let Some(refused) = schedule.refuses(fire, self.now) {
             return Ok(refused);
         }
+        if schedule.takes_as_asked(fire, self.now) {
+            self.save_schedule(&schedule)?;
+            return Ok(FireAnswer::Asked);
+        }
         if !fire.by_hand {
             schedule.decided_until = fire.instant;
         }

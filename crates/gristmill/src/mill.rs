@@ -191,11 +191,13 @@ impl Mill {
     ///
     /// A finder is run to its end, where a [`Scheduler`](crate::schedule::Scheduler)
     /// of this mill or of a clone of it has its code; the answer has no tasks
-    /// then, for a finder's puts are its own.
+    /// then, for a finder's puts are its own. Where the code is not, the answer
+    /// is [`FireAnswer::Asked`](gristmill_core::FireAnswer::Asked): a scheduler
+    /// that has it runs it within two seconds, or as soon as one is started.
     ///
     /// # Errors
-    /// When there is no such schedule, its finder is not in this program or
-    /// runs already, or the store cannot answer.
+    /// When there is no such schedule, its finder runs already, or the store
+    /// cannot answer.
     pub async fn fire_schedule(&self, name: &str) -> Result<gristmill_core::FireAnswer, Error> {
         crate::schedule::fire(self, name).await
     }

@@ -61,13 +61,7 @@ impl Schedules {
                 session.output.either(&json!({ "schedule": name.as_str(), "paused": paused }), line)
             }
             Schedules::Fire(name) => {
-                if known(&schedules, &name)?.declared.payload.is_none() {
-                    let why = format!(
-                        "schedule '{name}' has a finder: only the program that has its code can \
-                         run it"
-                    );
-                    return Err(Failure::new(Exit::Refused, "has_finder", why));
-                }
+                known(&schedules, &name)?;
                 let answer = mill.fire_schedule(name.as_str()).await?;
                 tell_fired(&name, &answer, session)
             }
@@ -106,6 +100,16 @@ fn tell_fired(name: &ScheduleName, answer: &FireAnswer, session: &Session) -> Re
                 session.output.either(&value, format_args!("{name} fired: {shown}"))
             }
         },
+        FireAnswer::Asked => {
+            let value = json!({
+                "schedule": name.as_str(), "fired": false, "asked": true, "id": Value::Null
+            });
+            let line = format_args!(
+                "{name} is asked for: it has a finder, which the program with its code runs \
+                 within two seconds, or once it is started"
+            );
+            session.output.either(&value, line)
+        }
         FireAnswer::Overlapped(id) => Err(Failure::new(
             Exit::Refused,
             "overlaps",
@@ -142,7 +146,10 @@ fn list(schedules: &[Schedule], session: &Session) -> Result<(), Failure> {
             Cell::new(&declared.zone),
             Cell::new(&declared.queue),
             Cell::new(relative(last_fire(schedule))),
-            Cell::new(relative(next_fire(schedule, now))),
+            match schedule.asked() {
+                Some(_) => table::warning("asked for"),
+                None => Cell::new(relative(next_fire(schedule, now))),
+            },
             match (&schedule.paused_by, schedule.paused) {
                 (Some(by), true) => table::warning(&format!("by {by}")),
                 (None, true) => table::warning("yes"),
@@ -164,9 +171,10 @@ pub(crate) fn rule_text(rule: &Rule) -> String {
 /// The last fire. A finder's puts are its own: its last fire is the last
 /// instant that was decided.
 fn last_fire(schedule: &Schedule) -> Option<Timestamp> {
-    let decided = schedule.decided_until;
-    let found = schedule.declared.payload.is_none() && decided > schedule.created_at;
-    schedule.last_fire.or_else(|| found.then_some(decided))
+    if schedule.declared.payload.is_some() {
+        return schedule.last_fire;
+    }
+    Some(schedule.decided_until).filter(|decided| *decided > schedule.created_at)
 }
 
 fn next_fire(schedule: &Schedule, now: Timestamp) -> Option<Timestamp> {
@@ -194,6 +202,7 @@ fn as_json(schedule: &Schedule, now: Timestamp) -> Value {
         "overlap": declared.overlap.as_str(),
         "last_fire": last_fire(schedule).map(|at| at.to_string()),
         "next_fire": next_fire(schedule, now).map(|at| at.to_string()),
+        "asked": schedule.asked().map(|at| at.to_string()),
         "paused": schedule.paused,
         "paused_by": schedule.paused_by,
     })

@@ -1,5 +1,11 @@
 //! `schedules`, and what `up` does with those of the configuration.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use gristmill::Mill;
+use gristmill::schedule::Scheduler;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -55,24 +61,16 @@ fn up_fires_them_and_operators_pause_and_fire() {
 fn what_left_the_file_stays_and_is_said() {
     let place = Place::new();
     place.write("gristmill.yaml", CONFIG);
-    let run = || {
-        let mut up = place.start(&["up"]);
-        Running::until(&mut up.stdout, "Stop with Ctrl-C");
-        up.signal(Signal::TERM);
-        let (code, _, stderr) = up.end();
-        assert_eq!(code, 0, "{stderr}");
-        stderr
-    };
-    assert!(!run().contains("schedule "));
+    assert!(!place.up_and_stop().contains("schedule "));
     let shorter: Vec<&str> = CONFIG.lines().filter(|line| !line.contains("morning")).collect();
     place.write("gristmill.yaml", shorter.join("\n").replace("every: 1s", "every: 5m"));
-    let said = run();
+    let said = place.up_and_stop();
     assert!(said.contains("schedule morning is not in this file and stays"), "{said}");
     assert!(said.contains("schedule tick: now as in the configuration"), "{said}");
     assert_eq!(schedule(&place, "tick")["every_ms"], 300_000);
     assert!(place.ok(&["schedules", "remove", "morning"]).contains("its tasks stay"));
     assert_eq!(place.json(&["schedules"]).as_array().unwrap().len(), 1);
-    assert!(!run().contains("morning"));
+    assert!(!place.up_and_stop().contains("morning"));
 }
 
 #[test]
@@ -80,4 +78,38 @@ fn none_is_said_too() {
     let place = Place::with(&[&["emails"]]);
     assert!(place.ok(&["schedules"]).contains("no schedules yet"));
     assert_eq!(place.json(&["schedules", "list"]), serde_json::json!([]));
+}
+
+/// The finder's code is in a program; the command line asks for it.
+#[test]
+fn a_finder_is_asked_for_and_run_by_the_program_that_has_it() {
+    let place = Place::with(&[&["emails"]]);
+    let url = format!("sqlite://{}", place.path("gristmill.db").display());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mill = Mill::open(&url).await.unwrap();
+        let found = Arc::new(AtomicU32::new(0));
+        let counted = found.clone();
+        let find =
+            mill.schedule("due").every(Duration::from_secs(86_400)).finder("emails", move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                async { Ok::<(), String>(()) }
+            });
+        let mut scheduler = Scheduler::new(&mill).schedule(find);
+        scheduler.run_due().await.unwrap();
+
+        let said = place.ok(&["schedules", "fire", "due"]);
+        assert!(said.contains("the program with its code runs within two seconds"), "{said}");
+        let answer = place.json(&["schedules", "fire", "due"]);
+        assert_eq!((&answer["fired"], &answer["asked"]), (&false.into(), &true.into()));
+        assert!(schedule(&place, "due")["asked"].is_string());
+        assert!(place.ok(&["schedules"]).contains("asked for"));
+        assert_eq!(found.load(Ordering::Relaxed), 0);
+
+        scheduler.run_due().await.unwrap();
+        scheduler.run_due().await.unwrap();
+        assert_eq!(found.load(Ordering::Relaxed), 1, "asked for twice, run once");
+        assert_eq!(schedule(&place, "due")["asked"], Value::Null);
+        mill.close().await.unwrap();
+    });
 }

@@ -284,6 +284,7 @@ macro_rules! for_each_behaviour {
                 verb_fire_skips_while_the_one_before_stands,
                 verb_pause_schedule_decides_nothing_meanwhile,
                 verb_fire_by_hand_neither_asks_nor_decides,
+                verb_fire_by_hand_asks_for_a_run_of_a_finder,
                 verb_remove_schedule_leaves_its_tasks,
             }
             verb_wait::{

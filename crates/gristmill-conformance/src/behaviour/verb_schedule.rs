@@ -207,6 +207,37 @@ pub(super) async fn verb_fire_by_hand_neither_asks_nor_decides(f: &mut Fixture) 
     assert_eq!(f.stats(&q).await.total(), 3);
 }
 
+pub(super) async fn verb_fire_by_hand_asks_for_a_run_of_a_finder(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    declare(f, ScheduleDeclaration { payload: None, ..every_minute(&q) }).await;
+    let known = async || f.store.schedules().await.expect("schedules").remove(0);
+    let ask =
+        || Fire { schedule: schedule("s"), instant: f.now(), tasks: Vec::new(), by_hand: true };
+    f.store.pause_schedule(&schedule("s"), true, "me").await.expect("paused");
+    assert_eq!(known().await.asked(), None);
+    assert_eq!(f.store.fire(ask()).await, Ok(FireAnswer::Asked));
+    let asked = known().await.asked().expect("it is remembered");
+    f.advance(secs(30));
+    // The run decides what was asked for, paused or not, and nothing else is
+    // decided while the schedule is paused.
+    assert_eq!(fire(f, f.now(), Vec::new()).await, FireAnswer::Paused);
+    assert_eq!(fire(f, asked, Vec::new()).await, FireAnswer::Fired(Vec::new()));
+    assert_eq!(known().await.asked(), None);
+    assert_eq!(fire(f, asked, Vec::new()).await, FireAnswer::Paused);
+    // At once, too, however near to the last decided instant.
+    f.store.pause_schedule(&schedule("s"), false, "me").await.expect("resumed");
+    assert_eq!(f.store.fire(ask()).await, Ok(FireAnswer::Asked));
+    let asked = known().await.asked().expect("it is remembered");
+    assert_eq!(fire(f, asked, Vec::new()).await, FireAnswer::Fired(Vec::new()));
+    assert_eq!(known().await.asked(), None);
+    // A run by the rule that comes later answers it as well.
+    assert_eq!(f.store.fire(ask()).await, Ok(FireAnswer::Asked));
+    f.advance(secs(60));
+    assert_eq!(fire(f, f.now(), Vec::new()).await, FireAnswer::Fired(Vec::new()));
+    assert_eq!(known().await.asked(), None);
+    assert_eq!(f.stats(&q).await.total(), 0);
+}
+
 pub(super) async fn verb_remove_schedule_leaves_its_tasks(f: &mut Fixture) {
     let q = f.queue("q").await;
     declare(f, every_minute(&q)).await;

@@ -76,6 +76,7 @@ impl Seen {
             }),
             Answer::Fire(answer) => self.one(match answer {
                 FireAnswer::Fired(_) => "fired",
+                FireAnswer::Asked => "asked",
                 FireAnswer::AlreadyDecided => "already decided",
                 FireAnswer::Overlapped(_) => "overlapped",
                 FireAnswer::Paused => "paused",

@@ -47,16 +47,21 @@ impl State {
     /// # Errors
     /// As [`Store::fire`](crate::Store::fire).
     pub fn fire(&mut self, fire: Fire, now: Timestamp) -> Result<FireAnswer> {
-        let Some(schedule) = self.schedules.get(&fire.schedule) else {
+        let Some(schedule) = self.schedules.get_mut(&fire.schedule) else {
             return Ok(FireAnswer::Unknown);
         };
         if let Some(refused) = schedule.refuses(&fire, now) {
             return Ok(refused);
         }
+        if schedule.takes_as_asked(&fire, now) {
+            return Ok(FireAnswer::Asked);
+        }
         let queue = schedule.declared.queue.clone();
-        let standing = (schedule.declared.overlap == Overlap::Skip)
-            .then(|| self.first_standing(&schedule.last_tasks))
-            .flatten();
+        let last = match schedule.declared.overlap {
+            Overlap::Skip => schedule.last_tasks.clone(),
+            Overlap::Allow => Vec::new(),
+        };
+        let standing = self.first_standing(&last);
         let answers = match standing {
             Some(_) => Vec::new(),
             None => self.put(PutRequest { queue, tasks: fire.tasks, atomic: false }, now)?.answers,

@@ -72,9 +72,14 @@ impl Engine {
         let now = self.clock.now();
         let mut look = Look::default();
         self.read.retain(|name, _| schedules.iter().any(|known| known.declared.name == *name));
-        for schedule in schedules.iter().filter(|schedule| !schedule.paused) {
+        for schedule in &schedules {
             let declared = &schedule.declared;
             let find = self.finders.get(&declared.name).cloned();
+            // By hand a finder runs also while its schedule is paused.
+            let asked = find.is_some() && schedule.asked().is_some();
+            if schedule.paused && !asked {
+                continue;
+            }
             if find.is_none() && declared.payload.is_none() {
                 // Its finder lives in another program.
                 continue;
@@ -82,7 +87,7 @@ impl Engine {
             let Some(times) = self.times(schedule) else { continue };
             let due = times.due(schedule.decided_until, now, declared.missed);
             look.next = [look.next, due.next].into_iter().flatten().min();
-            if due.fires.is_empty() {
+            if due.fires.is_empty() && !asked {
                 continue;
             }
             match (find, &declared.payload) {
@@ -178,7 +183,10 @@ impl Engine {
                 tracing::info!(schedule = %name, %instant, %id, "passed over: the one before stands");
             }
             // Somebody else was first, or changed its mind since we looked.
-            FireAnswer::AlreadyDecided | FireAnswer::Paused | FireAnswer::Unknown => {}
+            FireAnswer::AlreadyDecided
+            | FireAnswer::Paused
+            | FireAnswer::Asked
+            | FireAnswer::Unknown => {}
             FireAnswer::NotYet(ahead) => {
                 tell_early(name, ahead);
                 return Ok(false);

@@ -92,12 +92,15 @@ impl DueFind {
     async fn still_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let schedules = self.mill.store().schedules().await?;
         let known = schedules.into_iter().find(|known| known.declared.name == self.name);
-        Ok(known.filter(|known| !known.paused).and_then(|known| self.last_due(&known)))
+        Ok(known.and_then(|known| self.last_due(&known)))
     }
 
+    /// The later of what the rule says and what was asked for by hand: a run
+    /// finds all that is due, and decides both.
     fn last_due(&self, schedule: &Schedule) -> Option<Timestamp> {
         let due = self.times.due(schedule.decided_until, self.now, schedule.declared.missed);
-        due.fires.last().copied()
+        let by_rule = due.fires.last().copied().filter(|_| !schedule.paused);
+        by_rule.max(schedule.asked())
     }
 
     /// Runs the code and renews the lease beside it. Returns whether the lease

@@ -57,13 +57,11 @@ async fn it_puts_what_is_due_at_each_fire_and_once_for_missed_ones() {
         scheduler.run_due().await.unwrap();
         assert_eq!((rows.left(), t.tasks().await.len()), (0, 3));
         assert_eq!(scheduler.report().found, 1);
-        // A scheduler without the code leaves it alone, and cannot fire it.
+        // A scheduler without the code leaves it alone.
         t.clock.advance(MINUTE);
         let mut stranger = t.scheduler();
         stranger.run_due().await.unwrap();
-        let other = Mill::over(t.mill.store());
-        let error = other.fire_schedule("find").await.unwrap_err().to_string();
-        assert!(error.contains("has a finder"), "{error}");
+        assert_eq!(stranger.report().found, 0);
         scheduler.run_due().await.unwrap();
         assert_eq!(scheduler.report().found, 2);
     }
@@ -87,6 +85,32 @@ async fn it_is_run_by_hand_where_its_code_is() {
         t.mill.store().campaign("schedule/find", &other, MINUTE).await.unwrap();
         let error = t.mill.fire_schedule("find").await.unwrap_err().to_string();
         assert!(error.contains("runs already"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn asked_for_by_a_stranger_it_is_run_once_where_its_code_is() {
+    for t in timed().await {
+        let rows = Rows::new(3);
+        let mut scheduler = with_rows(&t, &rows);
+        scheduler.run_due().await.unwrap();
+        let name = t.mill.store().schedules().await.unwrap()[0].declared.name.clone();
+        t.mill.store().pause_schedule(&name, true, "me").await.unwrap();
+        let stranger = Mill::over(t.mill.store());
+        let answer = stranger.fire_schedule("find").await.unwrap();
+        assert_eq!(answer, gristmill::core::FireAnswer::Asked);
+        Scheduler::new(&stranger).clock(t.clock.clone()).run_due().await.unwrap();
+        assert_eq!(rows.left(), 3, "a scheduler without the code cannot");
+        scheduler.run_due().await.unwrap();
+        assert_eq!((rows.left(), scheduler.report().found), (0, 1), "also while it is paused");
+        t.clock.advance(MINUTE);
+        scheduler.run_due().await.unwrap();
+        assert_eq!(scheduler.report().found, 1, "once");
+        // Its rule goes on as if nobody had asked.
+        t.mill.store().pause_schedule(&name, false, "me").await.unwrap();
+        t.clock.advance(MINUTE);
+        scheduler.run_due().await.unwrap();
+        assert_eq!(scheduler.report().found, 2);
     }
 }
 

@@ -20,5 +20,6 @@ mod snapshot;
 mod sqlx;
 mod subjects;
 mod support;
+mod surface;
 mod tls;
 mod transactions;

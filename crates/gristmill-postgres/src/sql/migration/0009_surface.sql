@@ -36,17 +36,113 @@ BEGIN
 END
 $$;
 
--- Declares a queue, if there is none of the name; returns its number.
-CREATE FUNCTION gristmill.add_queue(name text, settings jsonb DEFAULT '{}') RETURNS integer
+-- A span as it is stored, in microseconds: an interval ('3 minutes') or a number
+-- of seconds.
+CREATE FUNCTION gristmill.stored_span(p_name text, p_said jsonb) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_seconds numeric;
+BEGIN
+    v_seconds := CASE jsonb_typeof(p_said)
+        WHEN 'number' THEN p_said::numeric
+        WHEN 'string' THEN extract(epoch FROM (p_said #>> '{}')::interval) END;
+    IF v_seconds IS NULL OR v_seconds NOT BETWEEN 0 AND 366 * 86400 THEN
+        RAISE invalid_text_representation;
+    END IF;
+    RETURN to_jsonb(trunc(v_seconds * 1000000)::bigint);
+EXCEPTION WHEN data_exception THEN
+    RAISE EXCEPTION '% is %: it is an interval such as "3 minutes" or a number of seconds, at most a year',
+        p_name, p_said USING ERRCODE = 'GM400';
+END
+$$;
+
+-- Settings as SQL says them, in the form that every program reads. What could
+-- not be read back, or could never work, is refused here: nothing else would
+-- before a worker stumbles over it.
+CREATE FUNCTION gristmill.stored_settings(p_said jsonb) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_stored jsonb := '{}';
+    v_name   text;
+    v_value  jsonb;
+    v_kind   text;
+    v_fault  text;
+BEGIN
+    FOR v_name, v_value IN SELECT s.key, s.value FROM jsonb_each(p_said) s LOOP
+        v_kind := CASE
+            WHEN v_name IN ('lease', 'timeout', 'id_window', 'keep_done', 'keep_failed',
+                            'postpone_max', 'drain_within', 'max_wait') THEN 'span'
+            WHEN v_name IN ('max_attempts', 'capacity', 'batch_size', 'slots', 'processors_min',
+                            'processors_max', 'processors_weight') THEN 'number'
+            WHEN v_name IN ('unique', 'on_duplicate', 'durability') THEN 'string'
+            WHEN v_name = 'count' THEN 'boolean'
+            WHEN v_name IN ('backoff', 'bind') THEN 'object' END;
+        IF v_kind IS NULL THEN
+            RAISE EXCEPTION 'there is no setting ''%''', v_name USING ERRCODE = 'GM400';
+        END IF;
+        IF jsonb_typeof(v_value) = 'null' AND v_name IN (
+            'max_attempts', 'capacity', 'slots', 'processors_max', 'keep_done', 'keep_failed',
+            'postpone_max', 'drain_within', 'max_wait', 'bind') THEN
+            NULL; -- none, which these can be
+        ELSIF v_kind = 'span' THEN
+            v_value := gristmill.stored_span(v_name, v_value);
+        ELSIF jsonb_typeof(v_value) <> v_kind THEN
+            v_fault := format('%s is %s: it is %s %s', v_name, v_value,
+                              CASE v_kind WHEN 'object' THEN 'an' ELSE 'a' END, v_kind);
+        ELSIF v_kind = 'number' AND (v_value::numeric <> trunc(v_value::numeric)
+            OR v_value::numeric NOT BETWEEN CASE v_name WHEN 'processors_min' THEN 0 ELSE 1 END
+               AND CASE v_name WHEN 'batch_size' THEN 1000 WHEN 'slots' THEN 10000
+                               WHEN 'capacity' THEN 9007199254740992 ELSE 2147483647 END) THEN
+            v_fault := format('%s cannot be %s', v_name, v_value);
+        ELSIF (v_name = 'unique' AND v_value #>> '{}' NOT IN ('pending', 'active'))
+           OR (v_name = 'durability' AND v_value #>> '{}' NOT IN ('full', 'relaxed'))
+           OR (v_name = 'on_duplicate'
+               AND v_value #>> '{}' NOT IN ('skip', 'replace', 'postpone')) THEN
+            v_fault := format('%s cannot be %s', v_name, v_value);
+        ELSIF v_name = 'backoff' THEN
+            -- Stored whole; what is not said has its default.
+            v_value := jsonb_build_object(
+                'base', gristmill.stored_span('backoff.base', coalesce(v_value -> 'base', '2')),
+                'cap', gristmill.stored_span('backoff.cap', coalesce(v_value -> 'cap', '3600')),
+                'jitter', coalesce((v_value ->> 'jitter')::boolean, true));
+        ELSIF v_name = 'bind' AND (v_value ->> 'table' IS NULL OR v_value ->> 'column' IS NULL) THEN
+            v_fault := 'bind names a table and a column';
+        END IF;
+        v_stored := v_stored || jsonb_build_object(v_name, v_value);
+    END LOOP;
+    v_fault := coalesce(v_fault, CASE
+        WHEN (v_stored ->> 'lease')::bigint < 100000 THEN 'lease is at least 0.1 seconds'
+        WHEN (v_stored ->> 'timeout')::bigint = 0 THEN 'timeout is more than nothing'
+        WHEN (v_stored ->> 'processors_max')::bigint < (v_stored ->> 'processors_min')::bigint
+            THEN 'processors_max is below processors_min'
+        WHEN v_stored ->> 'unique' = 'active' AND v_stored ->> 'on_duplicate' <> 'skip'
+            THEN 'on_duplicate needs unique pending: a running task cannot be changed' END);
+    IF v_fault IS NOT NULL THEN
+        RAISE EXCEPTION '%', v_fault USING ERRCODE = 'GM400';
+    END IF;
+    RETURN v_stored;
+END
+$$;
+
+-- Declares a queue, if there is none of the name; returns its number. Settings
+-- that are arguments of their own go before those in the JSON.
+CREATE FUNCTION gristmill.add_queue(
+    name text, settings jsonb DEFAULT '{}', lease interval DEFAULT NULL,
+    max_attempts integer DEFAULT NULL, capacity bigint DEFAULT NULL,
+    keep_done interval DEFAULT NULL, keep_failed interval DEFAULT NULL
+) RETURNS integer
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_number integer;
+    v_number   integer;
+    v_settings jsonb;
 BEGIN
     IF $1 !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' THEN
         RAISE EXCEPTION '''%'' is not a queue name: letters, digits, ''_'', ''.'' and ''-''', $1
             USING ERRCODE = 'GM400';
     END IF;
+    v_settings := gristmill.stored_settings($2 || jsonb_strip_nulls(jsonb_build_object(
+        'lease', $3, 'max_attempts', $4, 'capacity', $5, 'keep_done', $6, 'keep_failed', $7)));
     -- One declaration at a time: numbers are given without gaps or clashes.
     PERFORM 1 FROM gristmill.meta m FOR UPDATE;
     SELECT q.number INTO v_number FROM gristmill.queue q WHERE q.name = $1;
@@ -55,12 +151,12 @@ BEGIN
           FROM gristmill.queue q;
         INSERT INTO gristmill.queue (number, name, declared, created_at)
         VALUES (v_number, $1, jsonb_build_array(jsonb_build_object(
-            'origin', 'code', 'settings', $2))::text, clock_timestamp());
+            'origin', 'code', 'settings', v_settings))::text, clock_timestamp());
         INSERT INTO gristmill.total (queue) VALUES (v_number);
-        PERFORM gristmill.put_in_force(v_number, $2);
-        IF $2 ? 'bind' THEN
-            PERFORM gristmill.bind_subject(v_number, $2 -> 'bind' ->> 'table',
-                                           $2 -> 'bind' ->> 'column');
+        PERFORM gristmill.put_in_force(v_number, v_settings);
+        IF jsonb_typeof(v_settings -> 'bind') = 'object' THEN
+            PERFORM gristmill.bind_subject(v_number, v_settings -> 'bind' ->> 'table',
+                                           v_settings -> 'bind' ->> 'column');
         END IF;
     END IF;
     RETURN v_number;
@@ -381,6 +477,43 @@ BEGIN
         END IF;
     END LOOP;
     RETURN v_moved;
+END
+$$;
+
+-- Stops claims of a queue, or lets them go on; puts always do. by is the
+-- session's user unless said. True when it was not so before.
+CREATE FUNCTION gristmill.set_paused(p_queue text, p_paused boolean, p_by text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_was boolean;
+BEGIN
+    -- As every change of a queue: one at a time.
+    PERFORM 1 FROM gristmill.meta m FOR UPDATE;
+    SELECT q.paused INTO v_was FROM gristmill.queue q WHERE q.name = p_queue;
+    IF NOT FOUND THEN
+        PERFORM gristmill.no_queue(p_queue);
+    END IF;
+    UPDATE gristmill.queue q
+       SET paused = p_paused,
+           paused_by = CASE WHEN p_paused THEN coalesce(p_by, session_user::text) END
+     WHERE q.name = p_queue;
+    RETURN v_was <> p_paused;
+END
+$$;
+
+CREATE FUNCTION gristmill.pause(queue text, by text DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN gristmill.set_paused($1, true, $2);
+END
+$$;
+
+-- Workers hear of it with the commit.
+CREATE FUNCTION gristmill.resume(queue text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM gristmill.wake($1);
+    RETURN gristmill.set_paused($1, false, NULL);
 END
 $$;
 

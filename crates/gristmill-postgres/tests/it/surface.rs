@@ -1,0 +1,160 @@
+//! What SQL clients say is what every other program reads.
+
+use std::time::Duration;
+
+use gristmill_core::{
+    Backoff, Binding, Durability, OnDuplicate, Queue, Settings, SettingsPatch, Store, Unique,
+};
+use gristmill_pgserver::Database;
+use gristmill_postgres::PostgresStore;
+
+use crate::support::{claim, database_within, declare, put, store, task};
+
+/// Each setting with a value in SQL's words.
+const SAID: &[(&str, &str)] = &[
+    ("lease", "\"3 minutes\""),
+    ("timeout", "90.5"),
+    ("max_attempts", "null"),
+    ("backoff", r#"{"base": "1 second", "cap": 60, "jitter": false}"#),
+    ("id_window", "\"2 days\""),
+    ("keep_done", "\"1 week\""),
+    ("keep_failed", "null"),
+    ("durability", "\"relaxed\""),
+    ("unique", "\"pending\""),
+    ("on_duplicate", "\"postpone\""),
+    ("postpone_max", "\"1 hour\""),
+    ("capacity", "70000000000"),
+    ("batch_size", "100"),
+    ("count", "true"),
+    ("slots", "3"),
+    ("processors_min", "0"),
+    ("processors_max", "4"),
+    ("processors_weight", "2"),
+    ("drain_within", "\"00:00:08\""),
+    ("max_wait", "0.25"),
+    ("bind", r#"{"table": "item", "column": "id"}"#),
+];
+
+fn add(database: &Database, name: &str, rest: &str) -> Result<String, String> {
+    let asked = format!("SELECT gristmill.add_queue('{name}'{rest})");
+    database.psql(&asked).map_err(|e| e.to_string())
+}
+
+async fn queue(store: &PostgresStore, name: &str) -> Queue {
+    let all = store.queues().await.expect("every queue can be read");
+    all.into_iter().find(|queue| queue.name.as_str() == name).expect("it was added")
+}
+
+#[tokio::test]
+async fn every_setting_that_sql_says_is_read_back() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    database.psql("CREATE TABLE item (id bigint PRIMARY KEY)").unwrap();
+    let named: Vec<&str> = SAID.iter().map(|(name, _)| *name).collect();
+    assert_eq!(named, Settings::NAMES, "a setting that SQL cannot say");
+    let pairs: Vec<String> =
+        SAID.iter().map(|(name, said)| format!("\"{name}\": {said}")).collect();
+    add(&database, "all", &format!(", '{{{}}}'", pairs.join(", "))).unwrap();
+    let seconds = Duration::from_secs;
+    let expected = Settings {
+        lease: seconds(180),
+        timeout: Duration::from_millis(90_500),
+        max_attempts: None,
+        backoff: Backoff { base: seconds(1), cap: seconds(60), jitter: false },
+        id_window: seconds(2 * 86_400),
+        keep_done: Some(seconds(7 * 86_400)),
+        keep_failed: None,
+        durability: Durability::Relaxed,
+        unique: Unique::Pending,
+        on_duplicate: OnDuplicate::Postpone,
+        postpone_max: Some(seconds(3_600)),
+        capacity: Some(70_000_000_000),
+        batch_size: 100,
+        count: true,
+        slots: Some(3),
+        processors_min: 0,
+        processors_max: Some(4),
+        processors_weight: 2,
+        drain_within: Some(seconds(8)),
+        max_wait: Some(Duration::from_millis(250)),
+        bind: Some(Binding { table: "item".to_owned(), column: "id".to_owned() }),
+    };
+    assert_eq!(queue(&store, "all").await.settings, expected);
+
+    // Half of a backoff is a whole one; arguments go before the JSON.
+    let rest = ", '{\"backoff\": {\"base\": 5}, \"lease\": 10}', lease => '1 minute', \
+                max_attempts => 7, capacity => 9, keep_done => '1 hour', keep_failed => '1 day'";
+    add(&database, "named", rest).unwrap();
+    let expected = Settings {
+        lease: seconds(60),
+        max_attempts: Some(7),
+        backoff: Backoff { base: seconds(5), ..Backoff::default() },
+        capacity: Some(9),
+        keep_done: Some(seconds(3_600)),
+        keep_failed: Some(seconds(86_400)),
+        ..Settings::default()
+    };
+    assert_eq!(queue(&store, "named").await.settings, expected);
+    add(&database, "plain", "").unwrap();
+    assert_eq!(queue(&store, "plain").await.settings, Settings::default());
+    // What is in force for the functions is what is read.
+    let lease = "SELECT lease FROM gristmill.queue WHERE name = 'named'";
+    assert_eq!(database.psql(lease).unwrap(), "00:01:00");
+}
+
+#[tokio::test]
+async fn what_no_program_could_read_or_use_is_refused() {
+    let database = database_within().await;
+    for (said, why) in [
+        (r#"{"laese": 1}"#, "no setting 'laese'"),
+        (r#"{"lease": "soon"}"#, "lease is"),
+        (r#"{"lease": 0.05}"#, "at least 0.1 seconds"),
+        (r#"{"lease": -1}"#, "lease is"),
+        (r#"{"lease": null}"#, "lease is"),
+        (r#"{"lease": true}"#, "lease is"),
+        (r#"{"keep_done": "2 years"}"#, "at most a year"),
+        (r#"{"timeout": 0}"#, "timeout is more than nothing"),
+        (r#"{"backoff": 5}"#, "backoff is 5: it is an object"),
+        (r#"{"backoff": {"base": "never"}}"#, "backoff.base is"),
+        (r#"{"max_attempts": "3"}"#, "max_attempts is"),
+        (r#"{"max_attempts": 0}"#, "max_attempts cannot be 0"),
+        (r#"{"max_attempts": 2.5}"#, "max_attempts cannot be 2.5"),
+        (r#"{"batch_size": 1001}"#, "batch_size cannot be"),
+        (r#"{"slots": 0}"#, "slots cannot be"),
+        (r#"{"count": "yes"}"#, "count is"),
+        (r#"{"unique": "always"}"#, "unique cannot be"),
+        (r#"{"on_duplicate": "drop"}"#, "on_duplicate cannot be"),
+        (r#"{"unique": "active", "on_duplicate": "replace"}"#, "unique pending"),
+        (r#"{"processors_min": 3, "processors_max": 2}"#, "below processors_min"),
+        (r#"{"bind": {"table": "item"}}"#, "a table and a column"),
+    ] {
+        let refused = add(&database, "q", &format!(", '{said}'")).expect_err(said);
+        assert!(refused.contains(why), "{said}: {refused}");
+    }
+    assert_eq!(database.psql("SELECT count(*) FROM gristmill.queue").unwrap(), "0");
+}
+
+#[tokio::test]
+async fn a_queue_that_sql_paused_is_not_claimed() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    put(&store, "q", vec![task("1")]).await;
+    let ask = |sql: &str| database.psql(&format!("SELECT gristmill.{sql}"));
+    assert_eq!(ask("pause('q', 'ada')").unwrap(), "t");
+    let paused = queue(&store, "q").await;
+    assert_eq!((paused.paused, paused.paused_by.as_deref()), (true, Some("ada")));
+    assert!(claim(&store, "q", 1).await.tasks.is_empty());
+    assert_eq!(ask("pause('q')").unwrap(), "f");
+    assert_eq!(queue(&store, "q").await.paused_by.as_deref(), Some("postgres"));
+    assert_eq!(ask("resume('q')").unwrap(), "t");
+    assert_eq!(ask("resume('q')").unwrap(), "f");
+    let resumed = queue(&store, "q").await;
+    assert_eq!((resumed.paused, resumed.paused_by), (false, None));
+    assert_eq!(claim(&store, "q", 1).await.tasks.len(), 1);
+    let unknown = ask("pause('absent')").map_err(|e| e.to_string());
+    assert!(
+        unknown.as_ref().is_err_and(|e| e.contains("there is no queue 'absent'")),
+        "{unknown:?}"
+    );
+}

@@ -230,7 +230,7 @@ impl Store for Observed {
 
     async fn sweep(&self) -> Result<SweepReport> {
         let report = observe!(self.sweep())?;
-        if report != SweepReport::default() {
+        if !report.is_idle() {
             self.tell(|| StoreEvent::Swept { report: report.clone() });
         }
         Ok(report)

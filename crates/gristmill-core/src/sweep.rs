@@ -1,5 +1,7 @@
 //! What a store tidies up by itself, about once a second.
 
+use std::time::Duration;
+
 use crate::TaskId;
 
 /// What one sweep found.
@@ -21,4 +23,16 @@ pub struct SweepReport {
     pub pruned_failed: u64,
     /// Workers not heard of for long.
     pub forgotten_workers: u64,
+    /// How long the oldest transaction is open that keeps dead rows of the
+    /// store from being removed, zero for none; only PostgreSQL knows.
+    pub oldest_transaction: Option<Duration>,
+}
+
+impl SweepReport {
+    /// Whether it changed anything.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let told = SweepReport { oldest_transaction: self.oldest_transaction, ..Self::default() };
+        *self == told
+    }
 }

@@ -1,16 +1,19 @@
 //! Claiming: the request, the hint it begins at, and the tasks it brings.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill_core::{
-    Claim, ClaimRequest, ClaimedTask, Clock as _, Headers, Payload, Result, Settings, TaskId,
+    Claim, ClaimRequest, ClaimedTask, Clock as _, Headers, Payload, QueueName, Result, Settings,
+    TaskId,
 };
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::answer::column;
 use crate::codec::{self, from_span, small, span};
 use crate::errors::corrupt;
-use crate::hint::Hint;
+use crate::hint::{Begin, Ended, Hint};
 use crate::sql::Sql;
 use crate::store::Inner;
 use crate::sweep::failed_by_expiry;
@@ -18,13 +21,13 @@ use crate::wire::{At, Uuid};
 
 impl Inner {
     /// Takes due tasks under a new lease.
-    pub(crate) async fn claim(&self, request: ClaimRequest) -> Result<Claim> {
+    pub(crate) async fn claim(self: &Arc<Self>, request: ClaimRequest) -> Result<Claim> {
         // The queue's own lease is checked where it is declared.
         request.lease_on(&Settings { lease: Duration::from_secs(60), ..Settings::default() })?;
         let begun = self.steady.monotonic();
-        let (hint, sweep) = match request.source {
+        let Begin { hint, sweep, clean } = match request.source {
             None => self.hints.begin(&request.queue, begun),
-            Some(_) => (None, true),
+            Some(_) => Begin::FRONT,
         };
         let max = i32::try_from(request.max.min(self.limits.claim_tasks)).unwrap_or(i32::MAX);
         let rows = self
@@ -47,6 +50,7 @@ impl Inner {
                     &i32::try_from(self.limits.reclaimed_leases).unwrap_or(i32::MAX),
                     &i32::try_from(self.limits.history).unwrap_or(i32::MAX),
                     &self.now(),
+                    &clean.map(At),
                 ],
             )
             .await;
@@ -71,11 +75,41 @@ impl Inner {
         }
         if request.source.is_none() {
             let last = claim.tasks.last();
-            let ended =
+            let hint =
                 last.map(|task| Hint { level: task.priority, run_at: task.run_at, id: task.id.0 });
-            self.hints.ended(&claim.queue, ended, swept, begun);
+            let clean = column::<bool>(first, 22)?.then_some(now);
+            let ended = Ended { hint, swept, clean };
+            if let Some(end) = self.hints.ended(&claim.queue, ended, begun) {
+                let (inner, queue) = (self.clone(), claim.queue.clone());
+                self.pool.driver.spawn(async move { inner.look_behind(&queue, end).await });
+            }
         }
         Ok(claim)
+    }
+
+    /// Looks for a task that claims have passed by, and sends them there.
+    async fn look_behind(&self, queue: &QueueName, end: Hint) {
+        let begun = self.steady.monotonic();
+        let found = self.behind(queue, end).await;
+        let took = self.steady.monotonic().saturating_sub(begun);
+        let place = found.unwrap_or_else(|error| {
+            tracing::debug!(%queue, %error, "nobody looked behind the last claim");
+            None
+        });
+        self.hints.found(queue, place, took, begun);
+        if place.is_some() {
+            self.ear.wake.wake(std::slice::from_ref(queue));
+        }
+    }
+
+    async fn behind(&self, queue: &QueueName, end: Hint) -> Result<Option<Hint>> {
+        let values: [&(dyn ToSql + Sync); 5] =
+            [&queue.as_str(), &end.level, &At(end.run_at), &end.id, &self.now()];
+        let rows = self.pool.read(Sql::Behind, &values).await?;
+        let place = |row| {
+            Ok(Hint { level: end.level, run_at: column::<At>(row, 0)?.0, id: column(row, 1)? })
+        };
+        rows.first().map(place).transpose()
     }
 }
 

@@ -2,8 +2,10 @@
 //! again over the dead entries in front.
 //!
 //! A hint is only that: what stands behind it is found by a look from the
-//! front, which every claim makes that finds too little, and every so often
-//! one that does not.
+//! front. While that costs little, a claim makes it: every so often, and when it
+//! finds too little. Where a held snapshot keeps the dead entries there it is
+//! dear; then it is made beside the claims, which go on meanwhile, and what it
+//! finds moves the hint back.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,8 +15,15 @@ use gristmill_core::{QueueName, Timestamp};
 
 /// A look from the front is due after this long.
 const EVERY: Duration = Duration::from_millis(100);
-/// A look that took longer is dear: then it may take a twentieth of the time.
-const DEAR: Duration = Duration::from_millis(10);
+/// A look that took longer is dear: it would show in the times of claims.
+const DEAR: Duration = Duration::from_millis(2);
+/// Beyond this not even a claim that found too little makes it at once.
+const SLOW: Duration = Duration::from_millis(10);
+/// A dear look may take this part of the time.
+const SHARE: u32 = 20;
+/// A claim's lease may become visible so much later than it began. One that is
+/// even later is found by the sweep.
+const LATE: Duration = Duration::from_secs(1);
 
 /// Where the last claim of a level ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +33,56 @@ pub(crate) struct Hint {
     pub(crate) id: i64,
 }
 
+/// How a claim begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Begin {
+    /// After this place; without one from the front.
+    pub(crate) hint: Option<Hint>,
+    /// Whether to look from the front if that gives too little.
+    pub(crate) sweep: bool,
+    /// Leases that ran out before this were all taken back.
+    pub(crate) clean: Option<Timestamp>,
+}
+
+impl Begin {
+    /// Of a claim of which nothing is known.
+    pub(crate) const FRONT: Begin = Begin { hint: None, sweep: true, clean: None };
+}
+
+/// How a claim ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ended {
+    /// At its last task, if it took one.
+    pub(crate) hint: Option<Hint>,
+    /// What its look from the front took.
+    pub(crate) swept: Option<Duration>,
+    /// No lease had run out at this time.
+    pub(crate) clean: Option<Timestamp>,
+}
+
 #[derive(Debug, Default)]
 struct Known {
     hint: Option<Hint>,
     /// When the front was last looked at, and what that took.
     looked: Duration,
     took: Duration,
+    /// A look beside the claims is under way.
+    looking: bool,
+    clean: Option<Timestamp>,
+}
+
+impl Known {
+    fn is_dear(&self) -> bool {
+        self.took >= DEAR && self.hint.is_some()
+    }
+
+    fn is_affordable(&self, now: Duration) -> bool {
+        now.saturating_sub(self.looked) >= self.took.saturating_mul(SHARE)
+    }
+
+    fn looked(&mut self, took: Duration, now: Duration) {
+        (self.looked, self.took) = (now, took);
+    }
 }
 
 /// The hints of all queues.
@@ -39,37 +92,64 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
-    /// Where to begin, and whether to look from the front if that gives too
-    /// little.
-    pub(crate) fn begin(&self, queue: &QueueName, now: Duration) -> (Option<Hint>, bool) {
+    /// Where a claim begins.
+    pub(crate) fn begin(&self, queue: &QueueName, now: Duration) -> Begin {
         let queues = self.lock();
         let Some(known) = queues.get(queue) else {
-            return (None, true);
+            return Begin::FRONT;
         };
-        let since = now.saturating_sub(known.looked);
-        let affordable = since >= known.took.saturating_mul(20);
-        if since >= EVERY && affordable {
-            return (None, true);
+        let dear = known.is_dear();
+        let due = now.saturating_sub(known.looked) >= EVERY;
+        if known.hint.is_none() || (due && !dear) {
+            return Begin::FRONT;
         }
-        (known.hint, known.took < DEAR || affordable)
+        let sweep = known.took < SLOW || known.is_affordable(now);
+        let clean = known.clean.map(|clean| clean.before(LATE));
+        Begin { hint: known.hint, sweep, clean }
     }
 
-    /// A claim ended there. `swept` is what its look from the front took.
-    pub(crate) fn ended(
+    /// A claim ended. Says where a look beside the claims is to end, when one
+    /// is due: whoever is told makes it, and tells [`Hints::found`].
+    pub(crate) fn ended(&self, queue: &QueueName, ended: Ended, now: Duration) -> Option<Hint> {
+        let mut queues = self.lock();
+        let known = queues.entry(queue.clone()).or_default();
+        if ended.hint.is_some() {
+            known.hint = ended.hint;
+        }
+        if ended.clean.is_some() {
+            known.clean = ended.clean;
+        }
+        if let Some(took) = ended.swept {
+            known.looked(took, now);
+        }
+        let due = now.saturating_sub(known.looked) >= EVERY && known.is_affordable(now);
+        if !known.is_dear() || known.looking || !due {
+            return None;
+        }
+        known.looking = true;
+        known.hint
+    }
+
+    /// A look beside the claims took so long and found this task, or nothing.
+    /// Claims go on before it, and come by all that stands behind it.
+    pub(crate) fn found(
         &self,
         queue: &QueueName,
-        hint: Option<Hint>,
-        swept: Option<Duration>,
+        place: Option<Hint>,
+        took: Duration,
         now: Duration,
     ) {
         let mut queues = self.lock();
         let known = queues.entry(queue.clone()).or_default();
-        if hint.is_some() {
-            known.hint = hint;
-        }
-        if let Some(took) = swept {
-            known.looked = now;
-            known.took = took;
+        known.looking = false;
+        known.looked(took, now);
+        // Only ever back: what was forgotten or moved further back meanwhile has
+        // its own reason.
+        if let (Some(place), Some(hint)) = (place, known.hint)
+            && place.level == hint.level
+            && (place.run_at, place.id) <= (hint.run_at, hint.id)
+        {
+            known.hint = Some(Hint { id: place.id.saturating_sub(1), ..place });
         }
     }
 
@@ -107,22 +187,49 @@ mod tests {
         Some(Hint { level: 0, run_at: Timestamp::EPOCH, id })
     }
 
-    #[test]
-    fn the_front_is_looked_at_ten_times_a_second() {
-        let hints = Hints::default();
-        assert_eq!(hints.begin(&queue(), MS), (None, true));
-        hints.ended(&queue(), hint(7), Some(MS), MS);
-        assert_eq!(hints.begin(&queue(), 2 * MS), (hint(7), true));
-        assert_eq!(hints.begin(&queue(), 102 * MS), (None, true));
-        hints.forget(&queue());
-        assert_eq!(hints.begin(&queue(), 2 * MS), (None, true));
+    fn at(id: i64, swept: Option<Duration>) -> Ended {
+        Ended { hint: hint(id), swept, clean: None }
     }
 
     #[test]
-    fn a_dear_look_takes_a_twentieth_of_the_time_at_most() {
+    fn the_front_is_looked_at_ten_times_a_second() {
         let hints = Hints::default();
-        hints.ended(&queue(), hint(7), Some(50 * MS), MS);
-        assert_eq!(hints.begin(&queue(), 500 * MS), (hint(7), false));
-        assert_eq!(hints.begin(&queue(), 1_002 * MS), (None, true));
+        assert_eq!(hints.begin(&queue(), MS), Begin::FRONT);
+        assert_eq!(hints.ended(&queue(), at(7, Some(MS)), MS), None);
+        let begin = Begin { hint: hint(7), sweep: true, clean: None };
+        assert_eq!(hints.begin(&queue(), 2 * MS), begin);
+        assert_eq!(hints.begin(&queue(), 102 * MS), Begin::FRONT);
+        hints.forget(&queue());
+        assert_eq!(hints.begin(&queue(), 2 * MS), Begin::FRONT);
+    }
+
+    #[test]
+    fn a_dear_look_is_made_beside_the_claims_for_a_twentieth_of_the_time() {
+        let hints = Hints::default();
+        assert_eq!(hints.ended(&queue(), at(7, Some(50 * MS)), MS), None);
+        let begin = Begin { hint: hint(7), sweep: false, clean: None };
+        assert_eq!(hints.begin(&queue(), 500 * MS), begin);
+        assert_eq!(hints.ended(&queue(), at(8, None), 500 * MS), None);
+        assert_eq!(hints.begin(&queue(), 1_002 * MS).hint, hint(8), "no claim makes it");
+        assert_eq!(hints.ended(&queue(), at(9, None), 1_002 * MS), hint(9));
+        assert_eq!(hints.ended(&queue(), at(10, None), 1_003 * MS), None, "it is being made");
+        hints.found(&queue(), hint(3), 60 * MS, 1_060 * MS);
+        assert_eq!(hints.begin(&queue(), 1_061 * MS).hint, hint(2), "the one before it");
+        assert_eq!(hints.ended(&queue(), at(20, None), 2_300 * MS), hint(20));
+        hints.found(&queue(), hint(30), 60 * MS, 2_360 * MS);
+        assert_eq!(hints.begin(&queue(), 2_361 * MS).hint, hint(20), "never forward");
+        assert_eq!(hints.ended(&queue(), at(21, None), 4_000 * MS), hint(21));
+        hints.found(&queue(), None, MS, 4_001 * MS);
+        assert_eq!(hints.begin(&queue(), 4_101 * MS), Begin::FRONT, "it is cheap again");
+    }
+
+    #[test]
+    fn leases_that_were_taken_back_are_not_looked_for_again() {
+        let hints = Hints::default();
+        let clean = Some(Timestamp::EPOCH.after(LATE));
+        let ended = Ended { clean, ..at(7, Some(MS)) };
+        hints.ended(&queue(), ended, MS);
+        hints.ended(&queue(), at(8, None), MS);
+        assert_eq!(hints.begin(&queue(), 2 * MS).clean, Some(Timestamp::EPOCH));
     }
 }

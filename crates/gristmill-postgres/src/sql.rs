@@ -32,7 +32,8 @@ statements! {
     Put = include_str!("sql/put.sql"), (TEXT, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY,
         TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, INT4, TIMESTAMPTZ);
     Claim = include_str!("sql/claim.sql"), (TEXT, INT4, INT8, TEXT, TEXT, UUID, INT2, TIMESTAMPTZ, INT8, BOOL, INT8, INT8,
-        INT4, INT4, TIMESTAMPTZ);
+        INT4, INT4, TIMESTAMPTZ, TIMESTAMPTZ);
+    Behind = include_str!("sql/behind.sql"), (TEXT, INT2, TIMESTAMPTZ, INT8, TIMESTAMPTZ);
     Settle = include_str!("sql/settle.sql"), (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY,
         INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
@@ -46,7 +47,7 @@ statements! {
     DiagnoseSettings = include_str!("sql/diagnose_settings.sql"), ();
     DiagnoseSubjects = include_str!("sql/diagnose_subjects.sql"), ();
     DiagnoseTables = include_str!("sql/diagnose_tables.sql"), (TEXT);
-    DiagnoseTransactions = include_str!("sql/diagnose_transactions.sql"), ();
+    DiagnoseTransactions = include_str!("sql/diagnose_transactions.sql"), (TIMESTAMPTZ);
     Import = include_str!("sql/import.sql"), (TEXT, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8, TIMESTAMPTZ);
     Find = include_str!("sql/find.sql"), (INT4, TEXT_ARRAY);
     Get = include_str!("sql/get.sql"), (INT8);

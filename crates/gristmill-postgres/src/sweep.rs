@@ -4,7 +4,7 @@ use gristmill_core::{Result, SweepReport, TaskId};
 use tokio_postgres::Row;
 
 use crate::answer::column;
-use crate::codec::count;
+use crate::codec::{count, from_span};
 use crate::errors::corrupt;
 use crate::sql::Sql;
 use crate::store::Inner;
@@ -53,6 +53,7 @@ impl Inner {
             pruned_done: number(4)?,
             pruned_failed: number(5)?,
             forgotten_workers: number(6)?,
+            oldest_transaction: Some(from_span(column(row, 8)?)),
         };
         if report.reclaimed > 0 || report.unblocked > 0 {
             self.everything_woken();

@@ -99,11 +99,17 @@ async fn attempt(store: &dyn Store, call: Call) -> Result<Answer, StoreError> {
         }
         Call::Reclaim => Answer::Count(store.reclaim().await?),
         Call::Sweep => {
-            // When a task that fell due is counted as ready, and whether
-            // un-blocking was left to the sweep, is the store's own affair.
+            // When a task that fell due is counted as ready, whether
+            // un-blocking was left to the sweep, and who else is on the
+            // server, is the store's own affair.
             let mut report = store.sweep().await?;
             report.failed.sort();
-            Answer::Sweep(SweepReport { promoted: 0, unblocked: 0, ..report })
+            Answer::Sweep(SweepReport {
+                promoted: 0,
+                unblocked: 0,
+                oldest_transaction: None,
+                ..report
+            })
         }
         Call::Operate(operation) => Answer::Operate(operate(store, operation).await?),
         Call::Pause(queue, paused) => {

@@ -31,7 +31,7 @@ impl Inner {
             let (name, value): (String, String) = (column(row, 0)?, column(row, 1)?);
             found.extend(server::setting(&name, &value));
         }
-        for row in self.pool.read(Sql::DiagnoseTransactions, &[]).await? {
+        for row in self.pool.read(Sql::DiagnoseTransactions, &[&self.now()]).await? {
             found.extend(server::holder(&server::Holder {
                 kind: column(&row, 0)?,
                 name: column(&row, 1)?,

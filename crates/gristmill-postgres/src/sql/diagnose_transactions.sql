@@ -2,14 +2,14 @@
 -- the whole server, prepared ones, and replication slots. seconds is null
 -- where only an age in transactions is known.
 SELECT 'transaction' AS kind, a.pid::text AS name,
-       extract(epoch FROM clock_timestamp() - a.xact_start)::double precision AS seconds,
+       extract(epoch FROM coalesce($1, clock_timestamp()) - a.xact_start)::double precision AS seconds,
        coalesce(a.usename::text, '?') AS who, coalesce(nullif(a.application_name, ''), '?') AS program,
        coalesce(a.state, '?') AS state, coalesce(age(coalesce(a.backend_xmin, a.backend_xid)), 0) AS age
   FROM pg_stat_activity a
  WHERE a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
    AND a.xact_start IS NOT NULL AND coalesce(a.backend_xmin, a.backend_xid) IS NOT NULL
 UNION ALL
-SELECT 'prepared', p.gid::text, extract(epoch FROM clock_timestamp() - p.prepared)::double precision,
+SELECT 'prepared', p.gid::text, extract(epoch FROM coalesce($1, clock_timestamp()) - p.prepared)::double precision,
        p.owner::text, '?', 'prepared', age(p.transaction)
   FROM pg_prepared_xacts p
 UNION ALL

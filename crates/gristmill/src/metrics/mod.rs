@@ -5,6 +5,7 @@
 //!   queue_tasks_in_progress{queue_num}                     gauge
 //!   queue_running_workers                                  gauge
 //!   queue_running_job_processors                           gauge
+//!   queue_oldest_transaction_seconds                       gauge, on PostgreSQL
 //! ```
 //!
 //! Each mill has a registry of its own, [`Mill::metrics`](crate::Mill::metrics),
@@ -27,6 +28,10 @@ pub(crate) trait Running: Send + Sync {
 
     /// Queues by number, with how many of their tasks are in hand.
     fn in_progress(&self) -> Vec<(u32, u64)>;
+
+    /// How long the oldest transaction is open that keeps dead rows of the
+    /// store, where the store knows it.
+    fn oldest_transaction(&self) -> Option<Duration>;
 }
 
 /// A registry.
@@ -98,6 +103,12 @@ impl Metrics {
         let name = "queue_running_job_processors";
         head(&mut text, name, "Processors that run in this process.", "gauge");
         let _ = writeln!(text, "{name} {processors}");
+        if let Some(open) = workers.iter().filter_map(|worker| worker.oldest_transaction()).max() {
+            let name = "queue_oldest_transaction_seconds";
+            let help = "How long the oldest transaction is open that keeps dead rows of the store.";
+            head(&mut text, name, help, "gauge");
+            let _ = writeln!(text, "{name} {}", open.as_secs_f64());
+        }
         text
     }
 }
@@ -120,6 +131,10 @@ mod tests {
         fn in_progress(&self) -> Vec<(u32, u64)> {
             vec![(1, 4), (1, 1)]
         }
+
+        fn oldest_transaction(&self) -> Option<Duration> {
+            Some(Duration::from_millis(1_500))
+        }
     }
 
     #[test]
@@ -140,11 +155,13 @@ mod tests {
             "queue_tasks_in_progress{queue_num=\"2\"} 0",
             "queue_running_workers 1",
             "queue_running_job_processors 3",
+            "queue_oldest_transaction_seconds 1.5",
         ] {
             assert!(text.lines().any(|known| known == line), "{line}\n{text}");
         }
         metrics.remove_worker(&Arc::downgrade(&worker));
         assert!(metrics.text().contains("queue_running_workers 0\n"));
+        assert!(!metrics.text().contains("queue_oldest_transaction"), "nobody knows it");
         metrics.add_worker(Arc::downgrade(&worker));
         drop(worker);
         assert!(metrics.text().contains("queue_running_job_processors 0\n"));

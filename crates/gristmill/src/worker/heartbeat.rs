@@ -38,6 +38,8 @@ struct Shared {
     /// Tasks that failed for good by their last lease's end, as a sweep or a
     /// claim of this worker noticed; nobody was told yet.
     failed: Mutex<Vec<TaskId>>,
+    /// What the last sweep said of others' transactions.
+    oldest_transaction: Mutex<Option<Duration>>,
 }
 
 impl Shared {
@@ -47,6 +49,10 @@ impl Shared {
 
     fn note_failed(&self, ids: &[TaskId]) {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
+    }
+
+    fn note_oldest(&self, open: Option<Duration>) {
+        *self.oldest_transaction.lock().unwrap_or_else(PoisonError::into_inner) = open;
     }
 
     fn answered(&self) {
@@ -132,6 +138,11 @@ impl Handle {
         std::mem::take(&mut self.0.failed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// How long the oldest transaction is open that slows the store down.
+    pub(super) fn oldest_transaction(&self) -> Option<Duration> {
+        *self.0.oldest_transaction.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How long the store has not answered, if that is too long.
     pub(super) fn away(&self) -> Option<Duration> {
         let answered = *self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,6 +165,7 @@ async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, mut end: watch::Receiv
                 Ok(report) => {
                     shared.answered();
                     shared.note_failed(&report.failed);
+                    shared.note_oldest(report.oldest_transaction);
                 }
                 Err(error) => tracing::warn!(%error, "the store was not swept"),
             }

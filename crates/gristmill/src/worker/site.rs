@@ -284,6 +284,10 @@ impl Running for Site {
         };
         hands.iter().filter_map(counted).collect()
     }
+
+    fn oldest_transaction(&self) -> Option<Duration> {
+        self.heartbeat.oldest_transaction()
+    }
 }
 
 /// The right to run alone.

@@ -63,6 +63,31 @@ async fn a_typed_put_stands_when_the_callers_transaction_commits() {
     assert!(matches!(refused, Err(Error::NotPostgres(_))), "{refused:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_stays_open_shows_in_the_metrics() {
+    let database = database().await;
+    let mill = Mill::open(&database.url()).await.unwrap();
+    mill.declare::<Mail>().await.unwrap();
+    let holder = client(&database).await;
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
+    holder.batch_execute(begin).await.unwrap();
+    let worker = Worker::new(&mill).handle(|_: Mail, _| async { Ok::<(), String>(()) });
+    let handle = worker.start().await.unwrap();
+    let shown = async {
+        loop {
+            let text = mill.metrics().text();
+            let line =
+                text.lines().find_map(|l| l.strip_prefix("queue_oldest_transaction_seconds "));
+            if line.is_some_and(|seconds| seconds.parse::<f64>().unwrap() > 0.0) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), shown).await.expect("it shows");
+    handle.stop().await.unwrap();
+}
+
 /// Half of the attempts do the work and then break, before or after their
 /// commit: whatever happens, each transfer is made once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -328,6 +328,9 @@ $$;
 --   p_hint_*    where this process's last claim of the level ended: the scan
 --               begins there instead of re-walking what is dead in front
 --   p_sweep     look from the front as well when the hint gave too few
+--   p_clean     leases that ran out before this were all taken back, as an
+--               earlier answer said: dead entries in front of it are passed
+--               over. clean says that there are none up to now
 --   p_own       the transaction is this call's own: without slots it may
 --               commit asynchronously, for a lost claim is only a redelivery
 CREATE FUNCTION gristmill.claim_tasks(
@@ -335,13 +338,14 @@ CREATE FUNCTION gristmill.claim_tasks(
     p_hint_level smallint DEFAULT NULL, p_hint_run_at timestamptz DEFAULT NULL,
     p_hint_id bigint DEFAULT NULL, p_sweep boolean DEFAULT true, p_own boolean DEFAULT false,
     p_held bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216, p_leases integer DEFAULT 64,
-    p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL
+    p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL,
+    p_clean timestamptz DEFAULT NULL
 ) RETURNS TABLE (
     now timestamptz, lease bigint, paused boolean, next_due timestamptz, swept bigint,
     id bigint, payload bytea, encoding smallint, key text, grp text, source text,
     priority smallint, attempt integer, claims integer, created_at timestamptz,
     run_at timestamptz, prev_run_at timestamptz, headers text, expiries smallint,
-    concurrent integer, slot integer, failed bigint[]
+    concurrent integer, slot integer, failed bigint[], clean boolean
 )
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off
@@ -370,6 +374,7 @@ DECLARE
     v_delayed integer := 0;
     v_any     boolean := false;
     v_failed  bigint[];
+    v_clean   boolean;
 BEGIN
     SELECT * INTO v_queue FROM gristmill.queue q WHERE q.name = p_queue;
     IF NOT FOUND THEN
@@ -385,14 +390,16 @@ BEGIN
             NULL::timestamptz, NULL::bigint, NULL::bigint, NULL::bytea, NULL::smallint,
             NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
             NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::smallint,
-            NULL::integer, NULL::integer, NULL::bigint[];
+            NULL::integer, NULL::integer, NULL::bigint[], false;
         RETURN;
     END IF;
     IF p_own AND v_queue.slots IS NULL THEN
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
-    IF EXISTS (SELECT 1 FROM gristmill.lease l
-                WHERE l.queue = v_queue.number AND l.until <= v_now) THEN
+    v_clean := NOT EXISTS (SELECT 1 FROM gristmill.lease l
+                            WHERE l.queue = v_queue.number AND l.until <= v_now
+                              AND l.until > coalesce(p_clean, '-infinity'));
+    IF NOT v_clean THEN
         -- What comes back stands in front of the hint.
         SELECT e.taken = 0, e.failed INTO v_hinted, v_failed
           FROM gristmill.expire(v_queue.number, p_leases, p_held, p_kept, v_now) e;
@@ -454,7 +461,7 @@ BEGIN
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
             NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
-            v_failed;
+            v_failed, v_clean;
         RETURN;
     END IF;
     IF v_queue.count OR v_queue.slots IS NOT NULL THEN
@@ -479,7 +486,7 @@ BEGIN
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
             NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
-            v_failed;
+            v_failed, v_clean;
     END IF;
     -- The tasks leave `task`, stand in the lease and are answered in one
     -- statement: each is read once and written once.
@@ -503,7 +510,7 @@ BEGIN
     SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, g.id, g.payload, g.encoding,
            g.key::text, g.grp::text, g.source::text, g.priority, g.attempts + 1, g.claims + 1,
            g.created_at, g.run_at, g.prev_run_at, g.headers::text, g.expiries, v_count, v_slot,
-           NULL::bigint[]
+           NULL::bigint[], v_clean
       FROM gone g;
 END
 $$;

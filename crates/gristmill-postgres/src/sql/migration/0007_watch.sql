@@ -264,13 +264,52 @@ BEGIN
 END
 $$;
 
+-- The first due task of a level at or before a place where claims go on: one
+-- that was committed late or came back. Takes nothing and locks nothing, so it
+-- may walk over what is dead there without holding a claim up.
+CREATE FUNCTION gristmill.behind(
+    p_queue text, p_level smallint, p_run_at timestamptz, p_id bigint, p_now timestamptz
+) RETURNS TABLE (run_at timestamptz, id bigint)
+LANGUAGE plpgsql STABLE
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_now    timestamptz := coalesce(p_now, clock_timestamp());
+    v_number integer;
+BEGIN
+    SELECT q.number INTO v_number FROM gristmill.queue q WHERE q.name = p_queue;
+    RETURN QUERY
+    SELECT t.run_at, t.id FROM gristmill.task t
+     WHERE t.queue = v_number AND NOT t.blocked AND t.priority = p_level AND t.run_at <= v_now
+       AND (t.run_at, t.id) <= (p_run_at, p_id)
+     ORDER BY t.run_at, t.id LIMIT 1;
+END
+$$;
+
+-- For how many microseconds the oldest transaction is open that keeps dead rows
+-- from being removed. Of other roles' sessions only who may read all statistics
+-- sees that.
+CREATE FUNCTION gristmill.oldest_transaction(p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT greatest(coalesce(extract(epoch FROM p_now - min(x.began)), 0), 0) * 1000000
+              FROM (SELECT a.xact_start AS began FROM pg_stat_activity a
+                     WHERE a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
+                       AND coalesce(a.backend_xmin, a.backend_xid) IS NOT NULL
+                    UNION ALL
+                    SELECT p.prepared FROM pg_prepared_xacts p) x);
+END
+$$;
+
 -- Everything that is due with time, a bounded part of it a call.
 CREATE FUNCTION gristmill.sweep(
     p_limit integer DEFAULT 1000, p_leases integer DEFAULT 64, p_held bigint DEFAULT NULL,
     p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL,
     OUT reclaimed bigint, OUT failed bigint[], OUT promoted bigint, OUT unblocked bigint,
     OUT forgotten_ids bigint, OUT pruned_done bigint, OUT pruned_failed bigint,
-    OUT forgotten_workers bigint
+    OUT forgotten_workers bigint, OUT oldest_transaction bigint
 )
 LANGUAGE plpgsql
 -- By index whatever the statistics say: what they say of a table that was
@@ -337,6 +376,7 @@ BEGIN
     PERFORM gristmill.fold();
     DELETE FROM gristmill.minute m
      WHERE m.at < date_trunc('minute', v_now - interval '86400 seconds');
+    oldest_transaction := gristmill.oldest_transaction(v_now);
 END
 $$;
 

@@ -31,17 +31,24 @@ pub(crate) struct Known {
     pub(crate) guard: ReclaimGuard,
 }
 
+/// Whether another connection has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Others {
+    Silent,
+    /// Nothing was known before: one may have, before the first look.
+    Unknown,
+    Wrote,
+}
+
 impl Known {
-    /// Drops what another connection may have changed. Returns whether one may
-    /// have written: also when nothing was known before, or a commit between
-    /// the opening and the first look would wake nobody. To be called within a
-    /// transaction.
-    pub(crate) fn refresh(&mut self, db: &Db<'_>) -> Result<bool> {
+    /// Drops what another connection may have changed, and says whether one
+    /// has written. To be called within a transaction.
+    pub(crate) fn refresh(&mut self, db: &Db<'_>) -> Result<Others> {
         let version = data_version(db)?;
         if self.data_version == Some(version) {
-            return Ok(false);
+            return Ok(Others::Silent);
         }
-        self.data_version = Some(version);
+        let known = self.data_version.replace(version).is_some();
         self.next_id = None;
         self.bound.clear();
         let settings = settings_version(db)?;
@@ -49,7 +56,7 @@ impl Known {
             self.forget_queues();
             self.settings = Some(settings);
         }
-        Ok(true)
+        Ok(if known { Others::Wrote } else { Others::Unknown })
     }
 
     /// Whether another connection may have written since the last

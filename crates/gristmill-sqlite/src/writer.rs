@@ -17,7 +17,7 @@ use rusqlite::{Connection, params};
 use crate::ask::{Ask, Asked, Order, Weight};
 use crate::db::Db;
 use crate::errors::{fault, refused_before_commit};
-use crate::known::Known;
+use crate::known::{Known, Others};
 use crate::lock;
 use crate::sql::Sql;
 use crate::write::Write;
@@ -270,11 +270,14 @@ impl Writer<'_> {
         let waited = lock::take(&self.db, self.setup.busy_timeout).map_err(|e| fault(&e))?;
         let refreshed = self.known.refresh(&self.db);
         match refreshed {
+            Ok(Others::Silent) => {}
             Ok(others) => {
-                if others {
+                // Way is given to somebody who was seen: after every opening
+                // and every undone group it would slow down who is alone.
+                if others == Others::Wrote {
                     self.shared = Some(Instant::now());
-                    self.setup.wake.wake_all();
                 }
+                self.setup.wake.wake_all();
             }
             Err(error) => {
                 self.roll_back();

@@ -30,8 +30,15 @@ struct Held {
 }
 
 #[derive(Default)]
+struct Beats {
+    held: HashMap<Token, Held>,
+    /// When the thread looks next by itself.
+    until: Option<Instant>,
+}
+
+#[derive(Default)]
 struct Shared {
-    held: Mutex<HashMap<Token, Held>>,
+    beats: Mutex<Beats>,
     changed: Notify,
     /// When the store last answered.
     answered: Mutex<Option<Instant>>,
@@ -43,8 +50,8 @@ struct Shared {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Token, Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Beats> {
+        self.beats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note_failed(&self, ids: &[TaskId]) {
@@ -111,19 +118,26 @@ impl Handle {
     pub(super) fn hold(&self, lease: &Arc<Lease>, length: Duration) {
         let next = Instant::now() + interval(length);
         let (token, lease) = (lease.token, Arc::downgrade(lease));
-        self.0.lock().insert(token, Held { lease, length, next });
-        self.0.changed.notify_one();
+        let mut beats = self.0.lock();
+        beats.held.insert(token, Held { lease, length, next });
+        // Waking a thread costs more than a claim from memory: only one that
+        // would sleep too long.
+        let sleeps_past = beats.until.is_none_or(|until| next < until);
+        drop(beats);
+        if sleeps_past {
+            self.0.changed.notify_one();
+        }
     }
 
     /// Nothing is open under this lease any more.
     pub(super) fn let_go(&self, token: Token) {
-        self.0.lock().remove(&token);
+        self.0.lock().held.remove(&token);
     }
 
     /// Whether a lease beside this one is open.
     pub(super) fn holds_beside(&self, token: Token) -> bool {
-        let held = self.0.lock();
-        held.iter().any(|(other, held)| *other != token && held.lease.strong_count() > 0)
+        let beats = self.0.lock();
+        beats.held.iter().any(|(other, held)| *other != token && held.lease.strong_count() > 0)
     }
 
     /// These tasks failed for good without a settlement.
@@ -155,7 +169,7 @@ async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, mut end: watch::Receiv
     shared.answered();
     while !*end.borrow() {
         let now = Instant::now();
-        let (due, next) = due(&shared, now);
+        let (due, until) = due(&shared, now, next_sweep);
         if !due.is_empty() {
             extend(&store, &shared, due).await;
             continue;
@@ -172,7 +186,6 @@ async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, mut end: watch::Receiv
             next_sweep = Instant::now() + SWEEP;
             continue;
         }
-        let until = next.map_or(next_sweep, |next| next.min(next_sweep));
         tokio::select! {
             () = tokio::time::sleep_until(until.into()) => {}
             () = shared.changed.notified() => {}
@@ -181,16 +194,20 @@ async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, mut end: watch::Receiv
     }
 }
 
-/// The leases to extend now, and when the next one is due.
-fn due(shared: &Shared, now: Instant) -> (Vec<Extension>, Option<Instant>) {
-    let mut held = shared.lock();
-    held.retain(|_, held| held.lease.strong_count() > 0);
-    let due = held
+/// The leases to extend now, and when to look next.
+fn due(shared: &Shared, now: Instant, next_sweep: Instant) -> (Vec<Extension>, Instant) {
+    let mut beats = shared.lock();
+    beats.held.retain(|_, held| held.lease.strong_count() > 0);
+    let due = beats
+        .held
         .iter()
         .filter(|(_, held)| held.next <= now)
         .map(|(token, held)| Extension { token: *token, lease: held.length })
         .collect();
-    (due, held.values().map(|held| held.next).min())
+    let next = beats.held.values().map(|held| held.next).min();
+    let until = next.map_or(next_sweep, |next| next.min(next_sweep));
+    beats.until = Some(until);
+    (due, until)
 }
 
 async fn extend(store: &Arc<dyn Store>, shared: &Shared, due: Vec<Extension>) {
@@ -201,9 +218,9 @@ async fn extend(store: &Arc<dyn Store>, shared: &Shared, due: Vec<Extension>) {
             // lease, the next answer is *lease lost*.
             tracing::warn!(%error, "leases were not extended");
             let soon = Instant::now() + Duration::from_millis(500);
-            let mut held = shared.lock();
+            let mut beats = shared.lock();
             for extension in due {
-                if let Some(held) = held.get_mut(&extension.token) {
+                if let Some(held) = beats.held.get_mut(&extension.token) {
                     held.next = soon;
                 }
             }
@@ -211,9 +228,9 @@ async fn extend(store: &Arc<dyn Store>, shared: &Shared, due: Vec<Extension>) {
         }
     };
     shared.answered();
-    let mut held = shared.lock();
+    let mut beats = shared.lock();
     for (extension, answer) in due.into_iter().zip(answers) {
-        let Some(open) = held.get_mut(&extension.token) else { continue };
+        let Some(open) = beats.held.get_mut(&extension.token) else { continue };
         open.next = Instant::now() + interval(open.length);
         let Some(lease) = open.lease.upgrade() else { continue };
         match answer {
@@ -223,7 +240,7 @@ async fn extend(store: &Arc<dyn Store>, shared: &Shared, due: Vec<Extension>) {
             }
             ExtendAnswer::LeaseLost => {
                 lease.lost();
-                held.remove(&extension.token);
+                beats.held.remove(&extension.token);
             }
         }
     }

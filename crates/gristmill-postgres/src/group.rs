@@ -7,14 +7,21 @@ use std::time::{Duration, Instant};
 
 use gristmill_core::{PutReport, PutRequest, QueueName, Result, StoreError};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::store::Inner;
 
-/// Statements of one queue that may be under way at once: with two, the next
-/// group travels to the server while the one before is being committed.
-const UNDER_WAY: usize = 2;
+/// So many tasks are worth a statement of their own while another one is under
+/// way; fewer wait for it and go together.
+const WORTH: usize = 250;
+/// A statement that is under way for so long may wait for somebody's open
+/// transaction: the others do not wait behind it.
+const PATIENCE: Duration = Duration::from_millis(10);
+/// Most statements of one queue that are under way at once. Claims and
+/// settlements need connections too.
+const UNDER_WAY: usize = 4;
 /// How long after a commit the callers it answered are waited for.
-const COMPANY: Duration = Duration::from_micros(150);
+const COMPANY: Duration = Duration::from_micros(200);
 
 /// Who waits, by queue.
 #[derive(Debug, Default)]
@@ -59,6 +66,23 @@ impl Group {
         gathers(false);
     }
 
+    /// Whether another traveller is to set out for those who wait. `long`: they
+    /// waited longer than a statement takes.
+    fn is_another_needed(&self, queue: &QueueName, long: bool) -> bool {
+        let mut lanes = self.lanes();
+        let Some(lane) = lanes.get_mut(queue) else { return false };
+        let tasks = || lane.waiting.iter().map(|asked| asked.request.tasks.len()).sum::<usize>();
+        let needed = match lane.under_way {
+            _ if lane.waiting.is_empty() || lane.gathers => false,
+            0 => true,
+            UNDER_WAY.. => false,
+            1 => long || tasks() >= WORTH,
+            _ => long,
+        };
+        lane.under_way += usize::from(needed);
+        needed
+    }
+
     /// The requests that go together next, or an end of this traveller.
     fn next(&self, queue: &QueueName, most: usize) -> Option<Vec<Asked>> {
         let mut lanes = self.lanes();
@@ -83,41 +107,54 @@ impl Group {
 /// Puts in a shared commit. The work goes on when the caller is dropped: the
 /// others of its group still wait for it.
 pub(crate) async fn put(inner: &Arc<Inner>, request: PutRequest) -> Result<PutReport> {
-    let (answer, answered) = oneshot::channel();
+    let (answer, mut answered) = oneshot::channel();
     let queue = request.queue.clone();
-    let start = {
+    {
         let mut lanes = inner.group.lanes();
-        let lane = lanes.entry(queue.clone()).or_default();
-        lane.waiting.push(Asked { request, answer });
-        let start = lane.under_way < UNDER_WAY && !lane.gathers;
-        lane.under_way += usize::from(start);
-        start
-    };
-    if start {
-        let inner = inner.clone();
-        tokio::spawn(async move {
-            let most = inner.limits.put_tasks;
-            while let Some(asked) = inner.group.next(&queue, most) {
-                let callers = asked.len();
-                travel(&inner, &queue, asked).await;
-                if callers > 1 {
-                    inner.group.company(&queue, callers).await;
-                }
-            }
-        });
+        lanes.entry(queue.clone()).or_default().waiting.push(Asked { request, answer });
+    }
+    if inner.group.is_another_needed(&queue, false) {
+        set_out(inner, queue.clone());
     }
     let ended = || StoreError::Unknown("the program is ending".to_owned());
-    answered.await.map_err(|_| ended())?
+    loop {
+        match timeout(PATIENCE, &mut answered).await {
+            Ok(answer) => return answer.map_err(|_| ended())?,
+            Err(_) if inner.group.is_another_needed(&queue, true) => set_out(inner, queue.clone()),
+            Err(_) => {}
+        }
+    }
 }
 
-/// One statement for all of them.
-async fn travel(inner: &Arc<Inner>, queue: &QueueName, asked: Vec<Asked>) {
+/// Starts a traveller, who puts for those who wait until nobody does.
+fn set_out(inner: &Arc<Inner>, queue: QueueName) {
+    let shared = inner.clone();
+    // Beside the connections: what comes back is then in nobody's way, and no
+    // thread has to wake another one between the two.
+    inner.pool.driver.spawn(async move {
+        let inner = shared;
+        let most = inner.limits.put_tasks;
+        while let Some(asked) = inner.group.next(&queue, most) {
+            let callers = asked.len();
+            let others = travel(&inner, &queue, asked).await;
+            if callers > 1 {
+                inner.group.company(&queue, callers + others).await;
+            }
+        }
+    });
+}
+
+/// One statement for all of them. Returns how many others came meanwhile.
+async fn travel(inner: &Arc<Inner>, queue: &QueueName, asked: Vec<Asked>) -> usize {
     let (requests, answers): (Vec<PutRequest>, Vec<_>) =
         asked.into_iter().map(|asked| (asked.request, asked.answer)).unzip();
     let sizes: Vec<usize> = requests.iter().map(|request| request.tasks.len()).collect();
     let tasks = requests.into_iter().flat_map(|request| request.tasks).collect();
     let whole = PutRequest { queue: queue.clone(), tasks, atomic: false };
-    match inner.put_now(&whole).await {
+    let put = inner.put_now(&whole).await;
+    // Counted before the answers: who is answered may ask again at once.
+    let others = inner.group.lanes().get(queue).map_or(0, |lane| lane.waiting.len());
+    match put {
         Ok(report) => {
             let mut all = report.answers.into_iter();
             for (size, answer) in sizes.into_iter().zip(answers) {
@@ -132,4 +169,5 @@ async fn travel(inner: &Arc<Inner>, queue: &QueueName, asked: Vec<Asked>) {
             }
         }
     }
+    others
 }

@@ -368,6 +368,9 @@ DECLARE
     -- fewer columns, and setting a statement up is most of a small put's cost.
     v_plain    boolean := num_nonnulls(p_encodings, p_groups, p_sources, p_priorities, p_run_ats,
                                        p_delays, p_headers) = 0;
+    -- So few that one statement for all of them is cheaper than another one for
+    -- those without a key, although each is inserted with more care.
+    v_few      boolean := p_keys IS NOT NULL AND cardinality(p_payloads) <= 32;
     v_inserted bigint[];
     v_entered  integer;
     v_ready    integer;
@@ -465,7 +468,9 @@ BEGIN
         -- Without a key nothing can be met: a plain insert, which is cheaper.
         v_delayed := 0;
         v_blocked := 0;
-        IF v_plain THEN
+        IF v_plain AND v_few THEN
+            v_entered := 0;
+        ELSIF v_plain THEN
             INSERT INTO gristmill.task (id, queue, run_at, created_at, slotted, unique_active,
                 payload)
             SELECT g.id, v_queue.number, v_now, v_now, v_queue.slots IS NOT NULL,
@@ -503,7 +508,7 @@ BEGIN
                          WHERE f.queue = v_queue.number AND f.key = g.key) IS NOT NULL,
                        v_queue.slots IS NOT NULL, v_queue.unique_active, g.key, g.payload
                   FROM unnest(ids, p_payloads, p_keys) AS g (id, payload, key)
-                 WHERE g.key IS NOT NULL AND g.id IS NOT NULL
+                 WHERE (g.key IS NOT NULL OR v_few) AND g.id IS NOT NULL
                  ORDER BY g.key
                 ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
                 RETURNING id, blocked

@@ -92,6 +92,13 @@ async fn pass<'a>(site: &'a Arc<Site>, hand: &Hand) -> Option<Pass<'a>> {
             gate = alone_at_last(site, hand) => Some(Pass::Alone(gate, alone)),
         };
     }
+    if !site.stop.is_asked()
+        && !site.is_someone_alone()
+        && !hand.is_late()
+        && let Ok(gate) = site.gate.try_read()
+    {
+        return Some(Pass::Beside(gate));
+    }
     let late = async {
         match hand.late_at() {
             Some(late) => tokio::time::sleep_until(late.into()).await,

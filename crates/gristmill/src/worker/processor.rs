@@ -180,8 +180,15 @@ impl Processor {
                 Some(Looked::Nothing(idle_for)) => idle_for,
                 None => Duration::ZERO,
             };
+            if site.stop.is_asked() || wish.has_changed().unwrap_or(true) {
+                return Ok(None);
+            }
             let store = site.mill.store();
+            // Work comes first: the others are not even looked at when it is
+            // there, and a put is not kept waiting for that. They have their
+            // turn above, however often the store wakes.
             tokio::select! {
+                biased;
                 waited = store.wait(&queues, mark, idle_for) => if waited.is_err() {
                     self.pause.wait().await;
                 },

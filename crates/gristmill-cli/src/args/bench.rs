@@ -11,6 +11,7 @@ Examples:
   gristmill bench --folder /srv/data --json
   gristmill bench --store postgres://localhost/shop
   gristmill bench --store files://spool
+  gristmill bench --store memory: --only start_memory
 
 Each rate stands beside the bare limit: hand-written statements on the same SQLite build or the same
 PostgreSQL server, or hand-written files, in alternating rounds of the same run, durable on both
@@ -35,4 +36,8 @@ pub(crate) struct BenchArgs {
     /// Where the files are made: the disk that is measured
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
+
+    /// Only these measurements, by the name of their row
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
 }

@@ -5,13 +5,12 @@ use std::time::Instant;
 
 use gristmill::Mill;
 use gristmill::files::bare::Bare;
-use gristmill::worker::Worker;
 
 use super::load::{BenchError, Grain, drain};
 use super::{Plan, Rounds, Row, rate};
 
 /// Tasks in a flush, one claim and one settlement.
-const BATCH: usize = 1_000;
+pub(super) const BATCH: usize = 1_000;
 
 /// A folder for one round, away afterwards.
 pub(super) struct Round(pub(super) PathBuf);
@@ -28,7 +27,7 @@ impl Round {
     }
 
     /// A spool with so many tasks.
-    async fn full(&self, tasks: usize) -> Result<Mill, BenchError> {
+    pub(super) async fn full(&self, tasks: usize) -> Result<Mill, BenchError> {
         let mill = self.mill().await?;
         mill.put_all((0..tasks).map(Grain::new)).flush(BATCH).run().await?;
         Ok(mill)
@@ -43,7 +42,7 @@ impl Drop for Round {
 }
 
 /// A spool is meant for a hundred thousand tasks: a tenth of the others' load.
-fn tasks(plan: Plan) -> usize {
+pub(super) fn tasks(plan: Plan) -> usize {
     (plan.tasks / 10).max(BATCH)
 }
 
@@ -94,29 +93,4 @@ pub(super) async fn claim_settle(folder: &Path, plan: Plan) -> Result<Row, Bench
     }
     let what = "claim and settle in 1,000s / a file a task renamed, read, deleted, synced";
     Ok(Row::against("claim_settle", what, rounds))
-}
-
-/// Drains with a typed handler that does nothing, against claims and
-/// settlements of the same store.
-pub(super) async fn worker_drain(folder: &Path, plan: Plan) -> Result<Row, BenchError> {
-    let mut rounds = Rounds::default();
-    for number in 0..plan.rounds {
-        let spool = Round::new(folder, "worker", number);
-        let mill = spool.full(tasks(plan)).await?;
-        let worker = Worker::new(&mill).handle(|_: Grain, _| async { Ok::<(), String>(()) });
-        let start = Instant::now();
-        let report = worker.drain(true).run(std::future::pending()).await?;
-        let done = usize::try_from(report.done).unwrap_or(usize::MAX);
-        let ours = rate(done, start.elapsed());
-        mill.close().await?;
-
-        let spool = Round::new(folder, "verbs", number);
-        let mill = spool.full(tasks(plan)).await?;
-        let start = Instant::now();
-        let drained = drain(&mill, BATCH).await?;
-        rounds.pairs.push((ours, rate(drained, start.elapsed())));
-        mill.close().await?;
-    }
-    let what = "worker with a typed no-op handler / claim and settle in 1,000s";
-    Ok(Row::against("worker_drain", what, rounds))
 }

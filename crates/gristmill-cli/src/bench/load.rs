@@ -1,6 +1,11 @@
 //! What the benchmark puts: tasks of a hundred bytes, every tenth with a key.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
 use gristmill::core::{ClaimRequest, Outcome, Settlement, Token, WorkerId};
+use gristmill::worker::Worker;
 use gristmill::{Mill, QueueName, Store, TaskType};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +43,49 @@ impl TaskType for Grain {
     fn key(&self) -> Option<String> {
         self.number.is_multiple_of(10).then(|| format!("key-{}", self.number))
     }
+}
+
+/// So many tasks, put one at a time by callers side by side. Returns how long
+/// they took.
+pub(super) async fn put_by(
+    callers: usize,
+    mill: &Mill,
+    tasks: usize,
+) -> Result<Duration, BenchError> {
+    let next = Arc::new(AtomicUsize::new(0));
+    let start = Instant::now();
+    let mut running = Vec::new();
+    for _ in 0..callers {
+        let (mill, next) = (mill.clone(), next.clone());
+        running.push(tokio::spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= tasks {
+                    return Ok::<(), gristmill::Error>(());
+                }
+                mill.put(Grain::new(number)).await?;
+            }
+        }));
+    }
+    for caller in running {
+        caller.await.map_err(|e| BenchError::Caller(e.to_string()))??;
+    }
+    Ok(start.elapsed())
+}
+
+/// Works off everything with a typed handler that does nothing. Returns how
+/// many tasks that were, and how long they took.
+pub(super) async fn work_off(
+    mill: &Mill,
+    processors: Option<usize>,
+) -> Result<(usize, Duration), BenchError> {
+    let mut worker = Worker::new(mill).handle(|_: Grain, _| async { Ok::<(), String>(()) });
+    if let Some(processors) = processors {
+        worker = worker.processors(processors);
+    }
+    let start = Instant::now();
+    let report = worker.drain(true).run(std::future::pending()).await?;
+    Ok((usize::try_from(report.done).unwrap_or(usize::MAX), start.elapsed()))
 }
 
 /// Claims and settles until nothing is due; returns how many tasks.

@@ -11,13 +11,14 @@ mod memory;
 mod postgres;
 mod sqlite;
 mod start;
+mod step;
 mod worker;
 
-use std::path::Path;
 use std::time::Duration;
 
 pub(crate) use cost::Cost;
 pub(crate) use load::BenchError;
+pub(crate) use step::{Step, Target};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +45,15 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    fn add(&mut self, more: Measured) {
+    pub(crate) fn add(&mut self, more: Measured) {
         self.rows.extend(more.rows);
         self.costs.extend(more.costs);
+    }
+}
+
+impl From<Row> for Measured {
+    fn from(row: Row) -> Self {
+        Measured { rows: vec![row], costs: Vec::new() }
     }
 }
 
@@ -141,60 +148,6 @@ fn rate(tasks: usize, took: Duration) -> f64 {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
-/// Measures everything in files under `folder`; `tell` hears what comes next.
-pub(crate) async fn run(
-    folder: &Path,
-    plan: Plan,
-    mut tell: impl FnMut(&str),
-) -> Result<Measured, BenchError> {
-    let mut rows = Vec::new();
-    tell("bulk put");
-    rows.push(sqlite::bulk_put(folder, plan).await?);
-    tell("claim and settle");
-    rows.push(sqlite::claim_settle(folder, plan).await?);
-    tell("a worker");
-    rows.push(worker::drain_rate(folder, plan).await?);
-    tell("64 callers, a task each");
-    rows.push(sqlite::callers(folder, plan, 64, "put_64", "64 callers put a task each").await?);
-    tell("256 callers, a task each");
-    rows.push(sqlite::callers(folder, plan, 256, "put_256", "256 callers put a task each").await?);
-    tell("put, claim and done in memory");
-    rows.push(memory::all(plan).await?);
-    tell("put to start in memory");
-    rows.push(start::on_memory(plan).await?);
-    tell("put to start on SQLite");
-    rows.push(start::on_sqlite(folder, plan).await?);
-    Ok(Measured { rows, costs: Vec::new() })
-}
-
-/// Measures the file spool in folders under `folder`.
-pub(crate) async fn run_on_files(
-    folder: &Path,
-    plan: Plan,
-    mut tell: impl FnMut(&str),
-) -> Result<Measured, BenchError> {
-    let mut rows = Vec::new();
-    tell("bulk put");
-    rows.push(files::bulk_put(folder, plan).await?);
-    tell("claim and settle");
-    rows.push(files::claim_settle(folder, plan).await?);
-    tell("a worker");
-    rows.push(files::worker_drain(folder, plan).await?);
-    tell("put to start");
-    rows.push(start::on_files(folder, plan).await?);
-    Ok(Measured { rows, costs: Vec::new() })
-}
-
-/// Measures the PostgreSQL store on the server that the URL names, in a schema
-/// of its own that is away afterwards.
-pub(crate) async fn run_on_postgres(
-    url: &str,
-    plan: Plan,
-    tell: impl FnMut(&str),
-) -> Result<Measured, BenchError> {
-    postgres::run(url, plan, tell).await
 }
 
 #[cfg(test)]

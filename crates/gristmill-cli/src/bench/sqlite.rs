@@ -1,15 +1,13 @@
 //! The SQLite store beside bare statements on the same build of SQLite.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use gristmill::Mill;
 use gristmill::core::Token;
 use gristmill::sqlite::bare::Bare;
 
-use super::load::{BenchError, Grain, drain};
+use super::load::{BenchError, Grain, drain, put_by};
 use super::{Plan, Rounds, Row, rate};
 
 /// Tasks in one statement's transaction, one claim and one settlement.
@@ -26,6 +24,13 @@ impl Round {
     pub(super) async fn mill(&self) -> Result<Mill, BenchError> {
         let mill = Mill::open(&format!("sqlite://{}", self.0.display())).await?;
         mill.declare::<Grain>().await?;
+        Ok(mill)
+    }
+
+    /// A store with so many tasks.
+    pub(super) async fn full(&self, tasks: usize) -> Result<Mill, BenchError> {
+        let mill = self.mill().await?;
+        mill.put_all((0..tasks).map(Grain::new)).run().await?;
         Ok(mill)
     }
 }
@@ -64,8 +69,7 @@ pub(super) async fn claim_settle(folder: &Path, plan: Plan) -> Result<Row, Bench
     let mut rounds = Rounds::default();
     for number in 0..plan.rounds {
         let file = Round::new(folder, "ours", number);
-        let mill = file.mill().await?;
-        mill.put_all((0..plan.tasks).map(Grain::new)).run().await?;
+        let mill = file.full(plan.tasks).await?;
         let start = Instant::now();
         let drained = drain(&mill, BATCH).await?;
         let ours = rate(drained, start.elapsed());
@@ -95,7 +99,6 @@ pub(super) async fn callers(
     plan: Plan,
     callers: usize,
     name: &'static str,
-    what: &'static str,
 ) -> Result<Row, BenchError> {
     let tasks = plan.tasks / 5;
     let alone = (plan.tasks / 100).max(1);
@@ -103,25 +106,7 @@ pub(super) async fn callers(
     for number in 0..plan.rounds {
         let file = Round::new(folder, "ours", number);
         let mill = file.mill().await?;
-        let next = Arc::new(AtomicUsize::new(0));
-        let start = Instant::now();
-        let mut running = Vec::new();
-        for _ in 0..callers {
-            let (mill, next) = (mill.clone(), next.clone());
-            running.push(tokio::spawn(async move {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= tasks {
-                        return Ok::<(), gristmill::Error>(());
-                    }
-                    mill.put(Grain::new(number)).await?;
-                }
-            }));
-        }
-        for caller in running {
-            caller.await.map_err(|e| BenchError::Caller(e.to_string()))??;
-        }
-        let ours = rate(tasks, start.elapsed());
+        let ours = rate(tasks, put_by(callers, &mill, tasks).await?);
         mill.close().await?;
 
         let file = Round::new(folder, "bare", number);
@@ -130,5 +115,6 @@ pub(super) async fn callers(
         bare.insert(alone, 1, &[b'x'; 100])?;
         rounds.pairs.push((ours, rate(alone, start.elapsed())));
     }
+    let what = "so many callers put a task each / one bare insert a commit";
     Ok(Row::against(name, what, rounds))
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::load::{BenchError, Grain};
 use super::sqlite::Round;
-use super::{Latency, Plan, Row, files, postgres};
+use super::{Latency, Measured, Plan, Row, files, postgres};
 
 /// How long a worker is left idle before the next put: longer than any store
 /// holds back word of the put before.
@@ -39,16 +39,26 @@ impl Waits {
     }
 }
 
-/// From a put's call, in memory.
-pub(super) async fn on_memory(plan: Plan) -> Result<Row, BenchError> {
-    let mut waits = Waits::default();
+/// From a put's call, in memory: by a task of the runtime, as most callers are
+/// whose program serves requests, and by a thread outside, such as the one
+/// that runs `main`, which first has to wake one of the runtime's.
+pub(super) async fn on_memory(plan: Plan) -> Result<Measured, BenchError> {
+    let (mut inside, mut outside) = (Waits::default(), Waits::default());
     for _ in 0..plan.rounds {
         let mill = Mill::open("memory:").await?;
         mill.declare::<Grain>().await?;
-        waits.add(put_to_start(&mill, &mill, puts(plan)).await?);
+        outside.add(put_to_start(&mill, &mill, puts(plan)).await?);
+        let caller = tokio::spawn(async move { put_to_start(&mill, &mill, puts(plan)).await });
+        inside.add(caller.await.map_err(|e| BenchError::Caller(e.to_string()))??);
     }
-    let latency = Latency::of(waits.called, None);
-    Ok(Row::late("start_memory", "memory: put to the handler's start, idle worker", latency, false))
+    let what = "memory: put by a task of the runtime to the handler's start, idle worker";
+    let what_outside = "memory: put by another thread to the handler's start, idle worker";
+    let (inside, outside) = (Latency::of(inside.called, None), Latency::of(outside.called, None));
+    let rows = vec![
+        Row::late("start_memory", what, inside, false),
+        Row::late("start_memory_outside", what_outside, outside, false),
+    ];
+    Ok(Measured { rows, costs: Vec::new() })
 }
 
 /// The same on SQLite, against one commit of a bare insert.
@@ -100,7 +110,7 @@ pub(super) async fn on_files(folder: &Path, plan: Plan) -> Result<Row, BenchErro
 /// On PostgreSQL, from the put's answer and from its call, against one commit
 /// of a bare insert; and from the answer of a put that the worker hears of from
 /// the server alone, as if another process had made it.
-pub(super) async fn on_postgres(url: &str, plan: Plan) -> Result<Vec<Row>, BenchError> {
+pub(super) async fn on_postgres(url: &str, plan: Plan) -> Result<Measured, BenchError> {
     let (mut waits, mut commits) = (Waits::default(), Vec::new());
     let mut notified = Waits::default();
     for _ in 0..plan.rounds {
@@ -126,12 +136,13 @@ pub(super) async fn on_postgres(url: &str, plan: Plan) -> Result<Vec<Row>, Bench
     let notified = Latency::of(notified.answered, Some(commits.clone()));
     let what_called = "a put's call to the handler's start, idle worker / one bare commit";
     let called = Latency::of(waits.called, Some(commits));
-    Ok(vec![
+    let rows = vec![
         // What comes after the commit is not measured by it.
         Row { ratio: None, ..Row::late("start_postgres", what, answered, true) },
         Row { ratio: None, ..Row::late("start_postgres_other", what_notified, notified, true) },
         Row::late("start_postgres_put", what_called, called, true),
-    ])
+    ];
+    Ok(Measured { rows, costs: Vec::new() })
 }
 
 fn puts(plan: Plan) -> usize {

@@ -1,37 +1,55 @@
-//! A worker beside the bare verbs of its store.
+//! A worker with a typed handler that does nothing, beside claims and
+//! settlements of the same store.
 
 use std::path::Path;
 use std::time::Instant;
 
-use gristmill::worker::Worker;
+use gristmill::Mill;
 
-use super::load::{BenchError, Grain, drain};
-use super::sqlite::{BATCH, Round};
-use super::{Plan, Rounds, Row, rate};
+use super::load::{BenchError, drain, work_off};
+use super::{Plan, Rounds, Row, files, rate, sqlite};
 
-/// Drains with a typed handler that does nothing, against claims and
-/// settlements of the same store.
-pub(super) async fn drain_rate(folder: &Path, plan: Plan) -> Result<Row, BenchError> {
+/// On SQLite.
+pub(super) async fn on_sqlite(folder: &Path, plan: Plan) -> Result<Row, BenchError> {
     let mut rounds = Rounds::default();
     for number in 0..plan.rounds {
-        let file = Round::new(folder, "worker", number);
-        let mill = file.mill().await?;
-        mill.put_all((0..plan.tasks).map(Grain::new)).run().await?;
-        let worker = Worker::new(&mill).handle(|_: Grain, _| async { Ok::<(), String>(()) });
-        let start = Instant::now();
-        let report = worker.drain(true).run(std::future::pending()).await?;
-        let done = usize::try_from(report.done).unwrap_or(usize::MAX);
-        let ours = rate(done, start.elapsed());
-        mill.close().await?;
-
-        let file = Round::new(folder, "verbs", number);
-        let mill = file.mill().await?;
-        mill.put_all((0..plan.tasks).map(Grain::new)).run().await?;
-        let start = Instant::now();
-        let drained = drain(&mill, BATCH).await?;
-        rounds.pairs.push((ours, rate(drained, start.elapsed())));
-        mill.close().await?;
+        let file = sqlite::Round::new(folder, "worker", number);
+        let ours = by_worker(file.full(plan.tasks).await?).await?;
+        let file = sqlite::Round::new(folder, "verbs", number);
+        let verbs = by_verbs(file.full(plan.tasks).await?, sqlite::BATCH).await?;
+        rounds.pairs.push((ours, verbs));
     }
+    Ok(row(rounds))
+}
+
+/// On files.
+pub(super) async fn on_files(folder: &Path, plan: Plan) -> Result<Row, BenchError> {
+    let mut rounds = Rounds::default();
+    for number in 0..plan.rounds {
+        let spool = files::Round::new(folder, "worker", number);
+        let ours = by_worker(spool.full(files::tasks(plan)).await?).await?;
+        let spool = files::Round::new(folder, "verbs", number);
+        let verbs = by_verbs(spool.full(files::tasks(plan)).await?, files::BATCH).await?;
+        rounds.pairs.push((ours, verbs));
+    }
+    Ok(row(rounds))
+}
+
+async fn by_worker(full: Mill) -> Result<f64, BenchError> {
+    let (done, took) = work_off(&full, None).await?;
+    full.close().await?;
+    Ok(rate(done, took))
+}
+
+async fn by_verbs(full: Mill, batch: usize) -> Result<f64, BenchError> {
+    let start = Instant::now();
+    let drained = drain(&full, batch).await?;
+    let verbs = rate(drained, start.elapsed());
+    full.close().await?;
+    Ok(verbs)
+}
+
+fn row(rounds: Rounds) -> Row {
     let what = "worker with a typed no-op handler / claim and settle in 1,000s";
-    Ok(Row::against("worker_drain", what, rounds))
+    Row::against("worker_drain", what, rounds)
 }

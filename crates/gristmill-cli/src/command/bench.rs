@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Session;
 use crate::args::BenchArgs;
-use crate::bench::{self, Cost, Measured, Plan, Row};
+use crate::bench::{BenchError, Cost, Measured, Plan, Row, Step, Target};
 use crate::failure::{Exit, Failure};
 use crate::output::table;
 use crate::progress;
@@ -19,6 +19,7 @@ use crate::progress;
 pub(crate) struct Bench {
     plan: Plan,
     folder: PathBuf,
+    only: Vec<String>,
 }
 
 /// A measured rate under its stable names.
@@ -60,7 +61,7 @@ enum EntryJson<'a> {
 impl Bench {
     pub(crate) fn meant(args: BenchArgs) -> Self {
         let plan = Plan { tasks: args.tasks as usize, rounds: args.rounds as usize };
-        Bench { plan, folder: args.folder }
+        Bench { plan, folder: args.folder, only: args.only }
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
@@ -68,21 +69,15 @@ impl Bench {
             let folder = self.folder.display();
             return Err(Failure::usage(format!("--folder {folder} is no folder: make it first")));
         }
-        let bar = progress::steps("measuring");
-        let tell = |what: &str| {
-            bar.set_message(what.to_owned());
-            bar.inc(1);
-        };
-        let measured = match session.url().parse() {
-            Ok(StoreUrl::Postgres(url)) => {
-                bench::run_on_postgres(url.reveal(), self.plan, tell).await
-            }
-            Ok(StoreUrl::Files(_)) => bench::run_on_files(&self.folder, self.plan, tell).await,
-            _ => bench::run(&self.folder, self.plan, tell).await,
-        };
-        bar.finish_and_clear();
-        let measured =
-            measured.map_err(|error| Failure::new(Exit::Wrong, "bench", error.to_string()))?;
+        let url = session.url().parse::<StoreUrl>();
+        let url = url.map_err(|error| Failure::usage(error.to_string()))?;
+        let target = Target::of(url, self.folder);
+        let steps = chosen(target.steps(), &self.only)?;
+        let measured = measure(&target, &steps, self.plan).await;
+        // Also after a failure: nothing stays behind.
+        let cleared = target.clear().await;
+        let measured = measured.map_err(failure)?;
+        cleared.map_err(failure)?;
         if session.output.json {
             session.output.value(&json(&measured))
         } else if measured.costs.is_empty() {
@@ -92,6 +87,34 @@ impl Bench {
             session.output.line(format!("{rows}\n\n{costs}"))
         }
     }
+}
+
+fn failure(error: BenchError) -> Failure {
+    Failure::new(Exit::Wrong, "bench", error.to_string())
+}
+
+async fn measure(target: &Target, steps: &[Step], plan: Plan) -> Result<Measured, BenchError> {
+    let bar = progress::steps("measuring");
+    let mut measured = Measured::default();
+    for step in steps {
+        bar.set_message(step.doing());
+        bar.inc(1);
+        measured.add(target.measure(*step, plan).await?);
+    }
+    bar.finish_and_clear();
+    Ok(measured)
+}
+
+/// Those that were asked for, in the order of the list; all when none was.
+fn chosen(steps: &[Step], only: &[String]) -> Result<Vec<Step>, Failure> {
+    let unknown = only.iter().find(|name| !steps.iter().any(|step| step.name() == **name));
+    if let Some(name) = unknown {
+        let names: Vec<_> = steps.iter().map(|step| step.name()).collect();
+        let names = names.join(", ");
+        return Err(Failure::usage(format!("--only {name}: of this store there are {names}")));
+    }
+    let wanted = |step: &Step| only.is_empty() || only.iter().any(|name| step.name() == name);
+    Ok(steps.iter().copied().filter(wanted).collect())
 }
 
 fn json(measured: &Measured) -> Vec<EntryJson<'_>> {

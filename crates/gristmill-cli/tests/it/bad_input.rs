@@ -96,6 +96,9 @@ const ROWS: &[Row] = &[
     // Stores that are none.
     (&["stats", "--store", "gristmill.db"], "", 2, &["not a store's URL", "sqlite://PATH"]),
     (&["stats", "--store", "mysql://x"], "", 2, &["no store 'mysql:'", "sqlite://PATH"]),
+    (&["bench", "--store", "mysql://x"], "", 2, &["no store 'mysql:'", "sqlite://PATH"]),
+    (&["bench", "--only", "speed"], "", 2, &["--only speed", "bulk_put, claim_settle"]),
+    (&["bench", "--store", "memory:", "--only", "put_8"], "", 2, &["memory_cycle, start_memory"]),
     (&["stats", "--store", "sqlite://"], "", 2, &["names no file"]),
     (&["put", "emails", "1", "--store", "memory:"], "", 2, &["memory: is gone", "only 'up'"]),
     (&["stats", "--store", "sqlite://nowhere.db"], "", 5, &["no store at nowhere.db", "gristmill up"]),

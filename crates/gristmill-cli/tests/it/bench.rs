@@ -54,6 +54,20 @@ fn sqlite_is_measured_in_files_that_are_away_afterwards() {
 }
 
 #[test]
+fn a_measurement_is_picked_by_its_name() {
+    let place = Place::new();
+    let rows = measured(&place, &["--store", "memory:"]);
+    let names: Vec<_> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["memory_cycle", "start_memory", "start_memory_outside"]);
+    let words: Vec<&str> = SMALL.iter().chain(&["--only", "put_64,bulk_put"]).copied().collect();
+    let rows = place.json(&words);
+    let names: Vec<_> =
+        rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["bulk_put", "put_64"]);
+    assert_nothing_left(&place);
+}
+
+#[test]
 fn a_spool_is_measured_in_folders_that_are_away_afterwards() {
     let place = Place::new();
     let rows = measured(&place, &["--store", "files://spool"]);

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use gristmill::Mill;
 use gristmill::postgres::bare::{Bare, Dead, Meter};
-use gristmill::worker::Worker;
 
-use super::super::load::{BenchError, Grain, drain};
+use super::super::load::{BenchError, Grain, drain, work_off};
 use super::super::{Cost, Measured, Plan, Rounds, Row, rate};
 use super::{BATCH, PAYLOAD, SCHEMA, a_task, fresh};
 
@@ -66,7 +65,7 @@ fn costs(name: &str, pairs: &Pairs) -> Vec<Cost> {
 }
 
 /// Drains by claims and settlements without a worker.
-pub(super) async fn by_port(url: &str, plan: Plan) -> Result<Measured, BenchError> {
+pub(in super::super) async fn by_port(url: &str, plan: Plan) -> Result<Measured, BenchError> {
     let mut pairs = Pairs::new();
     for _ in 0..plan.rounds {
         pairs.push((verbs(url, plan).await?, by_hand(url, plan, 1).await?));
@@ -81,7 +80,7 @@ pub(super) async fn by_port(url: &str, plan: Plan) -> Result<Measured, BenchErro
 /// Drains by one worker process with a typed handler that does nothing. Its
 /// claims grow to a thousand tasks by themselves, which is what the bare
 /// statements take at once.
-pub(super) async fn by_process(url: &str, plan: Plan) -> Result<Measured, BenchError> {
+pub(in super::super) async fn by_process(url: &str, plan: Plan) -> Result<Measured, BenchError> {
     let (mut alone, mut several, mut each) = (Pairs::new(), Pairs::new(), Pairs::new());
     for _ in 0..plan.rounds {
         let ours = by_worker(url, plan, 1).await?;
@@ -124,18 +123,11 @@ async fn verbs(url: &str, plan: Plan) -> Result<Drained, BenchError> {
 
 async fn by_worker(url: &str, plan: Plan, processors: usize) -> Result<Drained, BenchError> {
     let mill = full(url, plan).await?;
-    let worker = Worker::new(&mill)
-        .handle(|_: Grain, _| async { Ok::<(), String>(()) })
-        .processors(processors)
-        .drain(true);
     let meter = Meter::connect(url).await?;
     let written = meter.wal().await?;
-    let start = Instant::now();
-    let report = worker.run(std::future::pending()).await?;
-    let took = start.elapsed();
+    let (tasks, took) = work_off(&mill, Some(processors)).await?;
     let wal = meter.wal().await?.saturating_sub(written);
     mill.close().await?;
-    let tasks = usize::try_from(report.done).unwrap_or(usize::MAX);
     Ok(Drained { tasks, took, wal, dead: meter.dead(Some(SCHEMA)).await? })
 }
 

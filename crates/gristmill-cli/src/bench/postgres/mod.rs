@@ -1,13 +1,12 @@
 //! The PostgreSQL store beside bare statements on the same server.
 
-mod drain;
-mod put;
+pub(super) mod drain;
+pub(super) mod put;
 
 use gristmill::Mill;
-use gristmill::postgres::bare::{APPLICATION, clear};
+use gristmill::postgres::bare::{self, APPLICATION};
 
 use super::load::{BenchError, Grain};
-use super::{Measured, Plan, start};
 
 /// Tasks in one statement, one claim and one settlement.
 const BATCH: usize = 1_000;
@@ -16,30 +15,14 @@ const SCHEMA: &str = "gristmill_bench";
 /// What a bare row carries.
 const PAYLOAD: &[u8] = &[b'x'; 100];
 
-/// Measures everything; `tell` hears what comes next.
-pub(super) async fn run(
-    url: &str,
-    plan: Plan,
-    mut tell: impl FnMut(&str),
-) -> Result<Measured, BenchError> {
-    let mut measured = Measured::default();
-    tell("bulk put");
-    measured.add(put::bulk(url, plan).await?);
-    tell("claim and settle");
-    measured.add(drain::by_port(url, plan).await?);
-    tell("a worker");
-    measured.add(drain::by_process(url, plan).await?);
-    tell("8 callers, a task each");
-    measured.rows.push(put::callers(url, plan).await?);
-    tell("put to start");
-    measured.rows.extend(start::on_postgres(url, plan).await?);
-    clear(url, SCHEMA).await?;
-    Ok(measured)
+/// Takes away what the benchmark made.
+pub(super) async fn clear(url: &str) -> Result<(), BenchError> {
+    Ok(bare::clear(url, SCHEMA).await?)
 }
 
 /// A store with nothing in it.
 pub(super) async fn fresh(url: &str) -> Result<Mill, BenchError> {
-    clear(url, SCHEMA).await?;
+    clear(url).await?;
     let mill = again(url).await?;
     mill.declare::<Grain>().await?;
     Ok(mill)

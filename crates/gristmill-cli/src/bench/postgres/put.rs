@@ -1,12 +1,10 @@
 //! Puts on PostgreSQL: in bulk, and by callers that share commits.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use gristmill::postgres::bare::{Bare, Meter};
 
-use super::super::load::{BenchError, Grain};
+use super::super::load::{BenchError, Grain, put_by};
 use super::super::{Cost, Measured, Plan, Rounds, Row, rate};
 use super::{BATCH, PAYLOAD, a_task, fresh};
 
@@ -15,7 +13,7 @@ const CALLERS: usize = 8;
 
 /// A bulk put, against UNNEST and against COPY: a commit a thousand rows as the
 /// put has it, and everything in one.
-pub(super) async fn bulk(url: &str, plan: Plan) -> Result<Measured, BenchError> {
+pub(in super::super) async fn bulk(url: &str, plan: Plan) -> Result<Measured, BenchError> {
     let (mut unnest, mut copy, mut one_copy) =
         (Rounds::default(), Rounds::default(), Rounds::default());
     let mut wal = Rounds::default();
@@ -59,31 +57,13 @@ pub(super) async fn bulk(url: &str, plan: Plan) -> Result<Measured, BenchError> 
 }
 
 /// Callers that put one task at a time, against one connection that does.
-pub(super) async fn callers(url: &str, plan: Plan) -> Result<Row, BenchError> {
+pub(in super::super) async fn callers(url: &str, plan: Plan) -> Result<Row, BenchError> {
     let tasks = (plan.tasks / 20).max(1);
     let alone = (plan.tasks / 100).max(1);
     let mut rounds = Rounds::default();
     for _ in 0..plan.rounds {
         let mill = fresh(url).await?;
-        let next = Arc::new(AtomicUsize::new(0));
-        let start = Instant::now();
-        let mut running = Vec::new();
-        for _ in 0..CALLERS {
-            let (mill, next) = (mill.clone(), next.clone());
-            running.push(tokio::spawn(async move {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= tasks {
-                        return Ok::<(), gristmill::Error>(());
-                    }
-                    mill.put(Grain::new(number)).await?;
-                }
-            }));
-        }
-        for caller in running {
-            caller.await.map_err(|e| BenchError::Caller(e.to_string()))??;
-        }
-        let ours = rate(tasks, start.elapsed());
+        let ours = rate(tasks, put_by(CALLERS, &mill, tasks).await?);
         mill.close().await?;
 
         let mut bare = Bare::create(url).await?;

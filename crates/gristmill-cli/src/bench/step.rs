@@ -1,0 +1,148 @@
+//! What is measured of each store, step by step.
+
+use std::path::PathBuf;
+
+use gristmill::StoreUrl;
+
+use super::load::BenchError;
+use super::{Measured, Plan, files, memory, postgres, sqlite, start, worker};
+
+/// Where it is measured.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// In memory.
+    Memory,
+    /// In database files of this folder; memory beside it.
+    Sqlite(PathBuf),
+    /// In spools in this folder.
+    Files(PathBuf),
+    /// In a schema of its own on the server that the URL names.
+    Postgres(String),
+}
+
+/// One measurement, of a row or of a few that are measured together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    BulkPut,
+    ClaimSettle,
+    WorkerDrain,
+    Put8,
+    Put64,
+    Put256,
+    MemoryCycle,
+    StartMemory,
+    StartSqlite,
+    StartFiles,
+    StartPostgres,
+}
+
+use Step::{
+    BulkPut, ClaimSettle, MemoryCycle, Put8, Put64, Put256, StartFiles, StartMemory, StartPostgres,
+    StartSqlite, WorkerDrain,
+};
+
+impl Step {
+    /// The name of its row, or of the first of its rows.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            BulkPut => "bulk_put",
+            ClaimSettle => "claim_settle",
+            WorkerDrain => "worker_drain",
+            Put8 => "put_8",
+            Put64 => "put_64",
+            Put256 => "put_256",
+            MemoryCycle => "memory_cycle",
+            StartMemory => "start_memory",
+            StartSqlite => "start_sqlite",
+            StartFiles => "start_files",
+            StartPostgres => "start_postgres",
+        }
+    }
+
+    /// What a person is told while it runs.
+    pub(crate) fn doing(self) -> &'static str {
+        match self {
+            BulkPut => "bulk put",
+            ClaimSettle => "claim and settle",
+            WorkerDrain => "a worker",
+            Put8 => "8 callers, a task each",
+            Put64 => "64 callers, a task each",
+            Put256 => "256 callers, a task each",
+            MemoryCycle => "put, claim and done in memory",
+            StartMemory => "put to start in memory",
+            StartSqlite | StartFiles | StartPostgres => "put to start",
+        }
+    }
+}
+
+impl Target {
+    /// What a store's URL means here. Files are made in `folder`, whatever file
+    /// the URL names: nobody's store is measured with.
+    pub(crate) fn of(url: StoreUrl, folder: PathBuf) -> Self {
+        match url {
+            StoreUrl::Memory => Target::Memory,
+            StoreUrl::Sqlite(_) => Target::Sqlite(folder),
+            StoreUrl::Files(_) => Target::Files(folder),
+            StoreUrl::Postgres(url) => Target::Postgres(url.reveal().to_owned()),
+        }
+    }
+
+    /// Everything that can be measured of it, in this order.
+    pub(crate) fn steps(&self) -> &'static [Step] {
+        match self {
+            Target::Memory => &[MemoryCycle, StartMemory],
+            Target::Sqlite(_) => &[
+                BulkPut,
+                ClaimSettle,
+                WorkerDrain,
+                Put64,
+                Put256,
+                MemoryCycle,
+                StartMemory,
+                StartSqlite,
+            ],
+            Target::Files(_) => &[BulkPut, ClaimSettle, WorkerDrain, StartFiles],
+            Target::Postgres(_) => &[BulkPut, ClaimSettle, WorkerDrain, Put8, StartPostgres],
+        }
+    }
+
+    pub(crate) async fn measure(&self, step: Step, plan: Plan) -> Result<Measured, BenchError> {
+        Ok(match (self, step) {
+            (_, MemoryCycle) => memory::all(plan).await?.into(),
+            (_, StartMemory) => start::on_memory(plan).await?,
+            (Target::Sqlite(folder), step) => match step {
+                BulkPut => sqlite::bulk_put(folder, plan).await?.into(),
+                ClaimSettle => sqlite::claim_settle(folder, plan).await?.into(),
+                WorkerDrain => worker::on_sqlite(folder, plan).await?.into(),
+                Put64 => sqlite::callers(folder, plan, 64, step.name()).await?.into(),
+                Put256 => sqlite::callers(folder, plan, 256, step.name()).await?.into(),
+                StartSqlite => start::on_sqlite(folder, plan).await?.into(),
+                _ => Measured::default(),
+            },
+            (Target::Files(folder), step) => match step {
+                BulkPut => files::bulk_put(folder, plan).await?.into(),
+                ClaimSettle => files::claim_settle(folder, plan).await?.into(),
+                WorkerDrain => worker::on_files(folder, plan).await?.into(),
+                StartFiles => start::on_files(folder, plan).await?.into(),
+                _ => Measured::default(),
+            },
+            (Target::Postgres(url), step) => match step {
+                BulkPut => postgres::put::bulk(url, plan).await?,
+                ClaimSettle => postgres::drain::by_port(url, plan).await?,
+                WorkerDrain => postgres::drain::by_process(url, plan).await?,
+                Put8 => postgres::put::callers(url, plan).await?.into(),
+                StartPostgres => start::on_postgres(url, plan).await?,
+                _ => Measured::default(),
+            },
+            (Target::Memory, _) => Measured::default(),
+        })
+    }
+
+    /// Leaves nothing behind on a server; files go with their rounds.
+    pub(crate) async fn clear(&self) -> Result<(), BenchError> {
+        match self {
+            Target::Postgres(url) => postgres::clear(url).await,
+            _ => Ok(()),
+        }
+    }
+}

@@ -99,6 +99,7 @@ impl From<StoreError> for Failure {
         let said = error.to_string();
         let (exit, code, message) = match &error {
             StoreError::Busy(_) => (Exit::Unavailable, "store_busy", said),
+            StoreError::Held(_) => (Exit::Unavailable, "store_held", said),
             StoreError::Unavailable(_) => {
                 (Exit::Unavailable, "store_unavailable", format!("{said}; try again later"))
             }
@@ -172,6 +173,7 @@ mod tests {
     fn what_can_be_repeated_has_a_code_of_its_own() {
         for error in [
             StoreError::Busy("x".to_owned()),
+            StoreError::Held("x".to_owned()),
             StoreError::Unavailable("x".to_owned()),
             StoreError::DiskFull("x".to_owned()),
         ] {

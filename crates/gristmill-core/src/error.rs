@@ -12,6 +12,11 @@ pub enum StoreError {
     /// written; try again.
     #[error("the store is busy: {0}; nothing was written, try again")]
     Busy(String),
+    /// Somebody else's open transaction holds what one of the tasks needs.
+    /// Nothing was written; ask for each by itself, or try again when that
+    /// transaction is over.
+    #[error("somebody's open transaction is in the way: {0}; nothing was written, try again")]
+    Held(String),
     /// The store cannot be reached or cannot work now. Nothing was written;
     /// try again later.
     #[error("the store is unavailable: {0}; nothing was written")]
@@ -65,7 +70,13 @@ impl StoreError {
     /// Whether the same call may succeed later without anyone's help.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::DiskFull(_))
+        matches!(
+            self,
+            StoreError::Busy(_)
+                | StoreError::Held(_)
+                | StoreError::Unavailable(_)
+                | StoreError::DiskFull(_)
+        )
     }
 
     /// Whether it is certain that nothing was written.

@@ -40,6 +40,9 @@ impl<'a> Said<'a> {
             "GM404" => return StoreError::UnknownQueue { name: words, suggestion: None },
             _ => {}
         }
+        if self.is_held() {
+            return StoreError::Held(words);
+        }
         if self.lost_a_race() || self.code == SqlState::QUERY_CANCELED.code() {
             return StoreError::Busy(words);
         }
@@ -59,12 +62,14 @@ impl<'a> Said<'a> {
     }
 
     fn lost_a_race(self) -> bool {
-        let lost = [
-            SqlState::T_R_SERIALIZATION_FAILURE,
-            SqlState::T_R_DEADLOCK_DETECTED,
-            SqlState::LOCK_NOT_AVAILABLE,
-        ];
+        let lost = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
         self.constraint == Some("lease_slot") || lost.iter().any(|lost| lost.code() == self.code)
+    }
+
+    /// It waited in vain for somebody else's open transaction: trying again at
+    /// once would do no better.
+    fn is_held(self) -> bool {
+        self.code == SqlState::LOCK_NOT_AVAILABLE.code()
     }
 }
 

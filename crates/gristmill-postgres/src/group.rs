@@ -9,6 +9,7 @@ use gristmill_core::{PutReport, PutRequest, QueueName, Result, StoreError};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::held::{self, Patience};
 use crate::store::Inner;
 
 /// So many tasks are worth a statement of their own while another one is under
@@ -144,17 +145,68 @@ fn set_out(inner: &Arc<Inner>, queue: QueueName) {
     });
 }
 
-/// One statement for all of them. Returns how many others came meanwhile.
+/// One statement for all of them. When one has to wait for somebody else's open
+/// transaction, the others do not: they go in halves, and the one aside. Returns
+/// how many others came meanwhile.
 async fn travel(inner: &Arc<Inner>, queue: &QueueName, asked: Vec<Asked>) -> usize {
+    let mut parts = vec![asked];
+    let mut others = 0;
+    while let Some(part) = parts.pop() {
+        let (held, came) = try_all(inner, queue, part).await;
+        others = came;
+        match held {
+            None => {}
+            Some(mut held) if held.len() > 1 => {
+                let second = held.split_off(held.len() / 2);
+                parts.extend([second, held]);
+            }
+            Some(alone) => alone.into_iter().for_each(|asked| wait_aside(inner, asked)),
+        }
+    }
+    others
+}
+
+/// Puts when somebody else's open transaction is over. Nobody waits for it but
+/// its caller.
+fn wait_aside(inner: &Arc<Inner>, asked: Asked) {
+    let shared = inner.clone();
+    inner.pool.driver.spawn(async move {
+        let Asked { request, mut answer } = asked;
+        tokio::select! {
+            put = held::wait(&shared, &request) => {
+                // Whoever does not wait any more needs no answer.
+                let _ = answer.send(put);
+            }
+            // It may never end, and nobody is there to hear.
+            () = answer.closed() => {}
+        }
+    });
+}
+
+/// One statement for all of them, who come back when it would wait. With it
+/// how many others came meanwhile.
+async fn try_all(
+    inner: &Arc<Inner>,
+    queue: &QueueName,
+    asked: Vec<Asked>,
+) -> (Option<Vec<Asked>>, usize) {
     let (requests, answers): (Vec<PutRequest>, Vec<_>) =
         asked.into_iter().map(|asked| (asked.request, asked.answer)).unzip();
     let sizes: Vec<usize> = requests.iter().map(|request| request.tasks.len()).collect();
     let tasks = requests.into_iter().flat_map(|request| request.tasks).collect();
     let whole = PutRequest { queue: queue.clone(), tasks, atomic: false };
-    let put = inner.put_now(&whole).await;
+    let put = inner.put_now(&whole, Patience::Short).await;
     // Counted before the answers: who is answered may ask again at once.
     let others = inner.group.lanes().get(queue).map_or(0, |lane| lane.waiting.len());
     match put {
+        Err(StoreError::Held(_)) => {
+            let mut tasks = whole.tasks.into_iter();
+            let again = sizes.into_iter().zip(answers).map(|(size, answer)| {
+                let tasks = tasks.by_ref().take(size).collect();
+                Asked { request: PutRequest { queue: queue.clone(), tasks, atomic: false }, answer }
+            });
+            return (Some(again.collect()), others);
+        }
         Ok(report) => {
             let mut all = report.answers.into_iter();
             for (size, answer) in sizes.into_iter().zip(answers) {
@@ -169,5 +221,5 @@ async fn travel(inner: &Arc<Inner>, queue: &QueueName, asked: Vec<Asked>) -> usi
             }
         }
     }
-    others
+    (None, others)
 }

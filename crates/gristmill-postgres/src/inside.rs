@@ -109,7 +109,7 @@ impl PostgresStore {
         let PutRequest { queue, tasks, atomic } = request;
         let sifted = Sifted::new(tasks, &self.inner.limits);
         let columns = Columns::of(&sifted.fit)?;
-        let values = self.inner.put_values(queue, &columns, *atomic, false, sifted.refused());
+        let values = self.inner.put_values(queue, *atomic, sifted.refused());
         let values = values.as_refs(&columns);
         let rows = theirs.ask(&self.inner.pool.texts, Sql::Put, &values).await?;
         let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;

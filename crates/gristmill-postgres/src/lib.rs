@@ -19,6 +19,7 @@ mod diagnose;
 mod driver;
 mod errors;
 mod group;
+mod held;
 mod hint;
 mod import;
 mod inside;

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 
 use crate::answer::column;
 use crate::errors::corrupt;
+use crate::held::Patience;
 use crate::pool::Taken;
 use crate::put::{self, Columns, Sifted};
 use crate::sql::Sql;
@@ -142,7 +143,8 @@ impl Inner {
         let mut answers = Vec::new();
         if !fire.tasks.is_empty() {
             let columns = Columns::of(&sifted.fit)?;
-            let values = self.put_values(&queue, &columns, false, false, sifted.refused());
+            // The schedule is locked meanwhile: better to try again later.
+            let values = self.put_values(&queue, false, sifted.refused()).patient(Patience::Turn);
             let rows = connection.run(Sql::Put, &values.as_refs(&columns)).await?;
             let row = rows.first().ok_or_else(|| corrupt("a fire", "it has no answer"))?;
             let put = put::answers(row, &sifted.fit)?;

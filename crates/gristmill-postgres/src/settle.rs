@@ -15,6 +15,7 @@ use tokio_postgres::types::ToSql;
 use crate::answer::{Answer, column};
 use crate::codec::{self, span};
 use crate::errors::corrupt;
+use crate::held::Patience;
 use crate::put::{Columns, follow_up};
 use crate::sql::Sql;
 use crate::store::Inner;
@@ -41,6 +42,9 @@ pub(crate) struct Settling<'a> {
     columns: Columns<'a>,
     sent: Vec<(usize, &'a FollowUp)>,
     own: bool,
+    /// A settlement of the store's own does not wait long for somebody else's
+    /// open transaction: others wait for the same connection.
+    patience: Option<i32>,
     free: i32,
     kept: i32,
     now: Option<At>,
@@ -119,6 +123,7 @@ impl<'a> Settling<'a> {
             columns,
             sent,
             own,
+            patience: own.then_some(Patience::Turn.millis()),
             free: i32::try_from(limits.started_releases).unwrap_or(i32::MAX),
             kept: i32::try_from(limits.history).unwrap_or(i32::MAX),
             now,
@@ -139,7 +144,8 @@ impl<'a> Settling<'a> {
             &self.payloads,
         ];
         values.extend(self.columns.values().into_iter().skip(1));
-        let rest: [&(dyn ToSql + Sync); 4] = [&self.own, &self.free, &self.kept, &self.now];
+        let rest: [&(dyn ToSql + Sync); 5] =
+            [&self.own, &self.patience, &self.free, &self.kept, &self.now];
         values.extend(rest);
         values
     }

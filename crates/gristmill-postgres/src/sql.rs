@@ -30,14 +30,14 @@ macro_rules! statements {
 
 statements! {
     Put = include_str!("sql/put.sql"), (TEXT, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY,
-        TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, INT4, TIMESTAMPTZ);
+        TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, INT4, INT4, TIMESTAMPTZ);
     Claim = include_str!("sql/claim.sql"), (TEXT, INT4, INT8, TEXT, TEXT, UUID, INT2, TIMESTAMPTZ, INT8, BOOL, INT8, INT8,
         INT4, INT4, TIMESTAMPTZ, TIMESTAMPTZ);
     Behind = include_str!("sql/behind.sql"), (TEXT, INT2, TIMESTAMPTZ, INT8, TIMESTAMPTZ);
     Settle = include_str!("sql/settle.sql"), (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY,
         INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
-        BOOL, INT4, INT4, TIMESTAMPTZ);
+        BOOL, INT4, INT4, INT4, TIMESTAMPTZ);
     Extend = include_str!("sql/extend.sql"), (UUID_ARRAY, INT8_ARRAY, TIMESTAMPTZ);
     Reclaim = include_str!("sql/reclaim.sql"), (INT4, INT8, INT4, TIMESTAMPTZ);
     Sweep = include_str!("sql/sweep.sql"), (INT4, INT4, INT8, INT4, TIMESTAMPTZ);

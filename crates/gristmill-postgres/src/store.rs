@@ -17,6 +17,7 @@ use crate::codec;
 use crate::connection::Texts;
 use crate::errors::corrupt;
 use crate::group::Group;
+use crate::held::{Patience, Turns};
 use crate::hint::Hints;
 use crate::listener::{self, Ear};
 use crate::migration;
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     guard: Mutex<ReclaimGuard>,
     pub(crate) hints: Hints,
     pub(crate) group: Group,
+    /// For puts that wait for somebody else's open transaction.
+    pub(crate) turns: Turns,
     pub(crate) ear: Arc<Ear>,
     notifier: Notifier,
     unfolded: Mutex<u32>,
@@ -88,6 +91,7 @@ impl PostgresStore {
             guard: Mutex::default(),
             hints: Hints::default(),
             group: Group::default(),
+            turns: Turns::default(),
             ear,
             notifier,
             unfolded: Mutex::new(0),
@@ -116,15 +120,27 @@ pub(crate) struct PutValues<'a> {
     queue: &'a str,
     atomic: bool,
     own: bool,
+    patience: Option<i32>,
     refused: i32,
     now: Option<At>,
 }
 
 impl PutValues<'_> {
+    /// In a transaction of the store's own, which is over with the put.
+    pub(crate) fn own(self, patience: Patience) -> Self {
+        Self { own: true, ..self.patient(patience) }
+    }
+
+    /// Waits no longer than this for somebody else's open transaction.
+    pub(crate) fn patient(self, patience: Patience) -> Self {
+        Self { patience: Some(patience.millis()), ..self }
+    }
+
     pub(crate) fn as_refs<'v>(&'v self, columns: &'v Columns<'_>) -> Vec<&'v (dyn ToSql + Sync)> {
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.queue];
         values.extend(columns.values());
-        let rest: [&(dyn ToSql + Sync); 4] = [&self.atomic, &self.own, &self.refused, &self.now];
+        let rest: [&(dyn ToSql + Sync); 5] =
+            [&self.atomic, &self.own, &self.patience, &self.refused, &self.now];
         values.extend(rest);
         values
     }
@@ -228,20 +244,23 @@ impl Inner {
     pub(crate) fn put_values<'a>(
         &self,
         queue: &'a QueueName,
-        _: &Columns<'_>,
         atomic: bool,
-        own: bool,
         refused: i32,
     ) -> PutValues<'a> {
-        PutValues { queue: queue.as_str(), atomic, own, refused, now: self.now() }
+        let queue = queue.as_str();
+        PutValues { queue, atomic, own: false, patience: None, refused, now: self.now() }
     }
 
-    /// Puts in a statement of its own.
-    pub(crate) async fn put_now(self: &Arc<Self>, request: &PutRequest) -> Result<PutReport> {
+    /// Puts in a statement of its own, which may be [`StoreError::Held`].
+    pub(crate) async fn put_now(
+        self: &Arc<Self>,
+        request: &PutRequest,
+        patience: Patience,
+    ) -> Result<PutReport> {
         let PutRequest { queue, tasks, atomic } = request;
         let sifted = Sifted::new(tasks, &self.limits);
         let columns = Columns::of(&sifted.fit)?;
-        let values = self.put_values(queue, &columns, *atomic, true, sifted.refused());
+        let values = self.put_values(queue, *atomic, sifted.refused()).own(patience);
         let rows = self.pool.write(Sql::Put, &values.as_refs(&columns)).await?;
         let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;
         let Some(answers) = put::answers(row, &sifted.fit)? else {

@@ -12,7 +12,7 @@ use gristmill_core::{
     SweepReport, Task, TaskId, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
-use crate::{PostgresStore, group, put};
+use crate::{PostgresStore, group, held, put};
 
 impl PostgresStore {
     fn is_open(&self) -> Result<()> {
@@ -27,7 +27,7 @@ impl Store for PostgresStore {
         put::check(&request, &self.inner.limits)?;
         if request.atomic {
             // All or nothing concerns nobody else's tasks.
-            return self.inner.put_now(&request).await;
+            return held::put(&self.inner, &request).await;
         }
         group::put(&self.inner, request).await
     }

@@ -1,2 +1,3 @@
 SELECT is_known, outcomes, ids, run_ats, sources, details, capacity, bind_table, bind_column
-  FROM gristmill.put_many($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, true, $13, $14, $15)
+  FROM gristmill.put_many($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, true, $13, $14, $15,
+                          $16)

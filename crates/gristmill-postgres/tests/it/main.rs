@@ -11,6 +11,7 @@
 
 mod conformance;
 mod crash;
+mod held;
 mod migrations;
 mod plans;
 mod policy;

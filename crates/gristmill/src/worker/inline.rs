@@ -22,6 +22,7 @@ pub(crate) async fn run_until_idle(worker: &Worker) -> Result<WorkReport, Error>
             found = true;
             runner::run(site.clone(), claim.hand.clone(), 0).await;
             site.settler.flush(&*store, &site.stop).await;
+            site.settler.settle_aside(&*store, &site.stop).await;
         }
         site.settler.tell_expired(&*store, site.heartbeat.take_failed()).await;
         if !found {

@@ -3,7 +3,10 @@
 //!
 //! A settlement waits at most a millisecond for company, and not at all when
 //! nothing runs behind it. While the store is busy with some, others gather.
+//! One that somebody's open transaction holds up waits aside.
 
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,6 +52,9 @@ struct Waiting {
 pub(super) struct Settler {
     waiting: Mutex<Waiting>,
     wake: Notify,
+    aside: Mutex<VecDeque<Pending>>,
+    /// One more is aside, or no more will come.
+    aside_wake: Notify,
     report: Mutex<WorkReport>,
     heartbeat: heartbeat::Handle,
     on_failed: Option<OnFailed>,
@@ -59,6 +65,8 @@ impl Settler {
         Settler {
             waiting: Mutex::default(),
             wake: Notify::new(),
+            aside: Mutex::default(),
+            aside_wake: Notify::new(),
             report: Mutex::default(),
             heartbeat,
             on_failed,
@@ -120,6 +128,25 @@ impl Settler {
 
     /// Settles until nothing more will come.
     pub(super) async fn run(&self, store: &dyn Store, stop: &Stop) {
+        let over = AtomicBool::new(false);
+        let gathered = async {
+            self.gather(store, stop).await;
+            over.store(true, Ordering::Release);
+            self.aside_wake.notify_one();
+        };
+        let aside = async {
+            loop {
+                self.settle_aside(store, stop).await;
+                if over.load(Ordering::Acquire) {
+                    return self.settle_aside(store, stop).await;
+                }
+                self.aside_wake.notified().await;
+            }
+        };
+        tokio::join!(gathered, aside);
+    }
+
+    async fn gather(&self, store: &dyn Store, stop: &Stop) {
         loop {
             let due = {
                 let waiting = self.lock();
@@ -170,6 +197,7 @@ impl Settler {
             };
             match answers {
                 Ok(answers) => return self.recorded(list, answers),
+                Err(StoreError::Held(_)) => return self.held(store, stop, list).await,
                 Err(error) if error.is_retryable() || !error.wrote_nothing() => {
                     let open = list.len();
                     tracing::warn!(%error, open, "not settled yet; trying again");
@@ -185,14 +213,63 @@ impl Settler {
                     }
                     return;
                 }
-                Err(error) => {
-                    let open = list.len();
-                    tracing::error!(%error, open, "cannot be settled; the lease will run out");
-                    for pending in &list {
-                        self.close(&pending.context, 1);
-                    }
-                    return;
+                Err(error) => return self.cannot(&list, &error),
+            }
+        }
+    }
+
+    fn cannot(&self, list: &[Pending], error: &StoreError) {
+        let open = list.len();
+        tracing::error!(%error, open, "cannot be settled; the lease will run out");
+        for pending in list {
+            self.close(&pending.context, 1);
+        }
+    }
+
+    /// Finds the one that somebody's open transaction holds up, by halves, and
+    /// puts it aside: the others need not wait.
+    async fn held(&self, store: &dyn Store, stop: &Stop, mut list: Vec<Pending>) {
+        if list.len() > 1 {
+            let second = list.split_off(list.len() / 2);
+            Box::pin(self.settle(store, stop, list)).await;
+            Box::pin(self.settle(store, stop, second)).await;
+            return;
+        }
+        for pending in list {
+            let id = pending.context.id;
+            tracing::warn!(%id, "somebody's open transaction holds up a settlement");
+            self.aside().push_back(pending);
+            self.aside_wake.notify_one();
+        }
+    }
+
+    fn aside(&self) -> MutexGuard<'_, VecDeque<Pending>> {
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Settles what is aside, by turns, until nothing is. Its leases are
+    /// extended meanwhile.
+    pub(super) async fn settle_aside(&self, store: &dyn Store, stop: &Stop) {
+        // One patience for all of them: at a stop they do not begin anew.
+        let given_up = given_up(stop);
+        tokio::pin!(given_up);
+        loop {
+            let Some(pending) = self.aside().pop_front() else { return };
+            let settlement = pending.settlement.clone();
+            tokio::select! {
+                biased;
+                () = &mut given_up => {
+                    self.aside().push_back(pending);
+                    let left: Vec<Pending> = self.aside().drain(..).collect();
+                    return self.cannot(&left, &StoreError::Closed);
                 }
+                // The store itself waits a while for the transaction's end.
+                answer = store.settle(vec![settlement]) => match answer {
+                    Err(StoreError::Held(_)) => self.aside().push_back(pending),
+                    Ok(answers) => self.recorded(vec![pending], answers),
+                    // It fares like any other now.
+                    Err(_) => self.settle(store, stop, vec![pending]).await,
+                },
             }
         }
     }

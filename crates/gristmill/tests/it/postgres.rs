@@ -88,6 +88,55 @@ async fn a_transaction_that_stays_open_shows_in_the_metrics() {
     handle.stop().await.unwrap();
 }
 
+/// A digest: one a reader.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Digest(String);
+
+impl TaskType for Digest {
+    const QUEUE: &'static str = "digests";
+
+    fn key(&self) -> Option<String> {
+        Some(self.0.clone())
+    }
+}
+
+/// A task's follow-up has a key that somebody's open transaction holds. Its own
+/// settlement waits; those of its neighbours, which go with it in one call, and
+/// all later ones do not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_held_follow_up_keeps_no_other_settlement_waiting() {
+    let database = database().await;
+    let mill = Mill::open(&database.url()).await.unwrap();
+    mill.declare::<Mail>().await.unwrap();
+    mill.declare::<Digest>().await.unwrap();
+    let mut client = client(&database).await;
+    let open = client.transaction().await.unwrap();
+    let (_, guard) = mill.put_in_postgres(&open, [Digest("ada".to_owned())]).await.unwrap();
+    let names = ["bob", "cleo", "ada", "dan", "eve"];
+    mill.put_all(names.map(Mail::to)).run().await.unwrap();
+    let worker =
+        Worker::new(&mill).processors(4).handle(|mail: Mail, context: gristmill::Context| {
+            let followed = context.follow_up(&Digest(mail.to)).map_err(|error| error.to_string());
+            async { followed }
+        });
+    let handle = worker.start().await.unwrap();
+    let done = async |tasks: u64| {
+        while handle.stats().report.done < tasks {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), done(4)).await.expect("the neighbours");
+    mill.put(Mail::to("finn")).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), done(5)).await.expect("those after it");
+    assert_eq!(mill.inspect().queue("mails").await.unwrap().processing, 1, "the one that is held");
+    open.commit().await.unwrap();
+    guard.committed();
+    tokio::time::timeout(Duration::from_secs(30), done(6)).await.expect("and the held one");
+    let report = handle.stop().await.unwrap();
+    assert_eq!((report.done, report.lease_lost, report.not_done), (6, 0, 0));
+    assert_eq!(mill.inspect().queue("digests").await.unwrap().ready, 6, "one a reader");
+}
+
 /// Half of the attempts do the work and then break, before or after their
 /// commit: whatever happens, each transfer is made once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

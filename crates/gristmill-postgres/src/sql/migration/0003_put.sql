@@ -338,6 +338,9 @@ $$;
 --   p_outside   ask for room; follow-ups of a settlement do not
 --   p_own       the transaction is this call's own: a relaxed queue may commit
 --               asynchronously
+--   p_patience  so many milliseconds somebody else's open transaction is waited
+--               for that put an equal key or id, or holds the subject's row;
+--               then the put fails with lock_not_available. Null: without end
 --   p_refused   tasks the caller refused before asking; with p_atomic nothing
 --               is put then, and the answers say what would have been
 CREATE FUNCTION gristmill.put_many(
@@ -346,8 +349,8 @@ CREATE FUNCTION gristmill.put_many(
     p_priorities smallint[] DEFAULT NULL, p_run_ats timestamptz[] DEFAULT NULL,
     p_delays bigint[] DEFAULT NULL, p_caller_ids text[] DEFAULT NULL,
     p_headers text[] DEFAULT NULL, p_atomic boolean DEFAULT false,
-    p_outside boolean DEFAULT true, p_own boolean DEFAULT false, p_refused integer DEFAULT 0,
-    p_now timestamptz DEFAULT NULL,
+    p_outside boolean DEFAULT true, p_own boolean DEFAULT false, p_patience integer DEFAULT NULL,
+    p_refused integer DEFAULT 0, p_now timestamptz DEFAULT NULL,
     OUT is_known boolean, OUT outcomes smallint[], OUT ids bigint[], OUT run_ats timestamptz[],
     OUT sources text[], OUT details text[], OUT capacity bigint, OUT bind_table text,
     OUT bind_column text
@@ -376,6 +379,7 @@ DECLARE
     v_ready    integer;
     v_delayed  integer;
     v_blocked  integer;
+    v_set      text;
 BEGIN
     SELECT * INTO v_queue FROM gristmill.queue q WHERE q.name = p_queue;
     is_known := FOUND;
@@ -393,6 +397,11 @@ BEGIN
     END IF;
     IF p_own AND v_queue.relaxed THEN
         PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    IF p_patience IS NOT NULL AND (p_keys IS NOT NULL OR p_caller_ids IS NOT NULL
+                                   OR v_queue.bind_table IS NOT NULL) THEN
+        -- Nothing else of a put waits for anybody.
+        v_set := set_config('lock_timeout', p_patience::text, true);
     END IF;
     IF p_outside AND v_queue.capacity IS NOT NULL THEN
         v_room := v_queue.capacity - gristmill.pending(v_queue.number);

@@ -174,7 +174,9 @@ $$;
 -- parallel arrays as of put_many; f_of says whose each is, and one without a
 -- payload was refused by the caller. outcomes: done,
 -- error, timed_out, retry, fail, release, cancelled. Null answers: everything
--- was done as asked.
+-- was done as asked. p_patience: so many milliseconds somebody else's open
+-- transaction is waited for that settles a task of the same lease or put a
+-- follow-up's key; then nothing is settled.
 CREATE FUNCTION gristmill.settle_many(
     p_tokens uuid[], p_ids bigint[], p_outcomes text[] DEFAULT NULL,
     p_errors text[] DEFAULT NULL, p_ats timestamptz[] DEFAULT NULL,
@@ -184,8 +186,8 @@ CREATE FUNCTION gristmill.settle_many(
     f_sources text[] DEFAULT NULL, f_priorities smallint[] DEFAULT NULL,
     f_run_ats timestamptz[] DEFAULT NULL, f_delays bigint[] DEFAULT NULL,
     f_caller_ids text[] DEFAULT NULL, f_headers text[] DEFAULT NULL,
-    p_own boolean DEFAULT false, p_free integer DEFAULT 20, p_kept integer DEFAULT 10,
-    p_now timestamptz DEFAULT NULL,
+    p_own boolean DEFAULT false, p_patience integer DEFAULT NULL, p_free integer DEFAULT 20,
+    p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL,
     OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken text[],
     OUT follow_ups smallint[], OUT follow_ids bigint[], OUT follow_run_ats timestamptz[],
     OUT follow_sources text[], OUT follow_details text[]
@@ -202,9 +204,13 @@ DECLARE
     v_put      record;
     v_count    integer := cardinality(p_ids);
     v_outcome  text;
+    v_set      text;
     i          integer := 1;
     j          integer;
 BEGIN
+    IF p_patience IS NOT NULL THEN
+        v_set := set_config('lock_timeout', p_patience::text, true);
+    END IF;
     IF p_own AND EXISTS (SELECT 1 FROM gristmill.queue q WHERE q.relaxed)
        AND f_of IS NULL AND NOT EXISTS (
            SELECT 1 FROM gristmill.lease l JOIN gristmill.queue q ON q.number = l.queue
@@ -278,15 +284,40 @@ $$;
 
 -- Prolongs leases. A lease whose time is over but whose tasks nobody took is
 -- prolonged like any other. Answers in order; extended is false for a lost one.
+--
+-- One whose row somebody's open transaction holds, because its handler settles
+-- in it, counts as extended although its end stays: nobody can take its tasks
+-- while the row is held, the next extension moves it, and the others of this
+-- call are not held up until then.
 CREATE FUNCTION gristmill.extend_many(
     p_tokens uuid[], p_leases bigint[], p_now timestamptz DEFAULT NULL
 ) RETURNS TABLE (extended boolean, cancelled bigint[], lost bigint[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_now   timestamptz := coalesce(p_now, clock_timestamp());
+    v_free  uuid[];
+    v_held  uuid[];
+    v_token uuid;
+    v_set   text := current_setting('lock_timeout');
 BEGIN
-    PERFORM 1 FROM gristmill.lease l WHERE l.token = ANY (p_tokens) ORDER BY l.token FOR UPDATE;
+    v_free := ARRAY(SELECT l.token FROM gristmill.lease l WHERE l.token = ANY (p_tokens)
+                     ORDER BY l.token FOR UPDATE SKIP LOCKED);
+    v_held := ARRAY(SELECT l.token FROM gristmill.lease l
+                     WHERE l.token = ANY (p_tokens) AND l.token <> ALL (v_free) ORDER BY l.token);
+    IF v_held <> '{}' THEN
+        -- Most of these are being settled at this moment: a little patience.
+        PERFORM set_config('lock_timeout', '100', true);
+        FOREACH v_token IN ARRAY v_held LOOP
+            BEGIN
+                PERFORM 1 FROM gristmill.lease l WHERE l.token = v_token FOR UPDATE;
+                v_held := array_remove(v_held, v_token);
+            EXCEPTION WHEN lock_not_available THEN
+                NULL;
+            END;
+        END LOOP;
+        PERFORM set_config('lock_timeout', v_set, true);
+    END IF;
     RETURN QUERY
     WITH prolonged AS (
         UPDATE gristmill.lease l
@@ -295,12 +326,12 @@ BEGIN
           FROM (SELECT DISTINCT ON (u.token) u.token, u.lease
                   FROM unnest(p_tokens, p_leases) WITH ORDINALITY AS u (token, lease, position)
                  ORDER BY u.token, u.position DESC) g
-         WHERE l.token = g.token
+         WHERE l.token = g.token AND l.token <> ALL (v_held)
         RETURNING l.token, l.lost,
                   ARRAY(SELECT unnest(l.cancelled) INTERSECT SELECT unnest(l.open) ORDER BY 1)
                       AS cancelled
     )
-    SELECT p.token IS NOT NULL, coalesce(p.cancelled, '{}'), coalesce(p.lost, '{}')
+    SELECT p.token IS NOT NULL OR g.token = ANY (v_held), coalesce(p.cancelled, '{}'), coalesce(p.lost, '{}')
       FROM unnest(p_tokens) WITH ORDINALITY AS g (token, position)
       LEFT JOIN prolonged p ON p.token = g.token
      ORDER BY g.position;

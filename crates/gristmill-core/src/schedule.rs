@@ -97,10 +97,15 @@ impl Schedule {
         }
     }
 
-    /// Stops or resumes it. Resumed, it is decided up to now.
+    /// Stops or resumes it. Resumed, it is decided up to now; a run that was
+    /// asked for by hand still is.
     pub fn pause(&mut self, paused: bool, by: &str, now: Timestamp) {
         if self.paused && !paused {
+            let asked = self.asked().is_some();
             self.decided_until = self.decided_until.max(now);
+            if asked {
+                self.ask(now);
+            }
         }
         self.paused = paused;
         self.paused_by = paused.then(|| by.to_owned());
@@ -119,9 +124,13 @@ impl Schedule {
     pub fn takes_as_asked(&mut self, fire: &Fire, now: Timestamp) -> bool {
         let asks = fire.by_hand && fire.tasks.is_empty() && self.declared.payload.is_none();
         if asks {
-            self.last_fire = Some(now.max(self.decided_until.after(Duration::from_micros(1))));
+            self.ask(now);
         }
         asks
+    }
+
+    fn ask(&mut self, now: Timestamp) {
+        self.last_fire = Some(now.max(self.decided_until.after(Duration::from_micros(1))));
     }
 
     /// Why this fire is not made, before any look at tasks. An instant ahead of

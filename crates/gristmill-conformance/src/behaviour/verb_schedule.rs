@@ -230,6 +230,14 @@ pub(super) async fn verb_fire_by_hand_asks_for_a_run_of_a_finder(f: &mut Fixture
     let asked = known().await.asked().expect("it is remembered");
     assert_eq!(fire(f, asked, Vec::new()).await, FireAnswer::Fired(Vec::new()));
     assert_eq!(known().await.asked(), None);
+    // A pause that ends does not take it back.
+    f.store.pause_schedule(&schedule("s"), true, "me").await.expect("paused");
+    assert_eq!(f.store.fire(ask()).await, Ok(FireAnswer::Asked));
+    f.advance(secs(30));
+    f.store.pause_schedule(&schedule("s"), false, "me").await.expect("resumed");
+    let asked = known().await.asked().expect("it is remembered");
+    assert_eq!(fire(f, asked, Vec::new()).await, FireAnswer::Fired(Vec::new()));
+    assert_eq!(known().await.asked(), None);
     // A run by the rule that comes later answers it as well.
     assert_eq!(f.store.fire(ask()).await, Ok(FireAnswer::Asked));
     f.advance(secs(60));

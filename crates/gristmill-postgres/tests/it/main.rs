@@ -9,6 +9,7 @@
     reason = "a broken expectation ends the test at its line"
 )]
 
+mod company;
 mod conformance;
 mod crash;
 mod held;

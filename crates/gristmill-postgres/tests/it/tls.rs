@@ -98,9 +98,12 @@ async fn encrypted(server: &Server, url: &str) -> Vec<bool> {
         .unwrap();
     store.close().await.unwrap();
     let gone = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'gristmill'";
-    while server.psql("postgres", gone).unwrap() != "0" {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let gone = async {
+        while server.psql("postgres", gone).unwrap() != "0" {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("its connections end");
     told.lines().map(|line| line == "t").collect()
 }
 

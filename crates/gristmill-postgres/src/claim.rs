@@ -25,10 +25,11 @@ impl Inner {
         // The queue's own lease is checked where it is declared.
         request.lease_on(&Settings { lease: Duration::from_secs(60), ..Settings::default() })?;
         let begun = self.steady.monotonic();
-        let Begin { hint, sweep, clean } = match request.source {
+        let Begin { hints, sweep, clean } = match request.source {
             None => self.hints.begin(&request.queue, begun),
-            Some(_) => Begin::FRONT,
+            Some(_) => Begin::front(),
         };
+        let hints = (!hints.is_empty()).then(|| Places::of(&hints));
         let max = i32::try_from(request.max.min(self.limits.claim_tasks)).unwrap_or(i32::MAX);
         let rows = self
             .pool
@@ -41,9 +42,9 @@ impl Inner {
                     &request.worker.as_str(),
                     &request.source,
                     &Uuid(request.token),
-                    &hint.map(|hint| hint.level),
-                    &hint.map(|hint| At(hint.run_at)),
-                    &hint.map(|hint| hint.id),
+                    &hints.as_ref().map(|hints| &hints.levels),
+                    &hints.as_ref().map(|hints| &hints.run_ats),
+                    &hints.as_ref().map(|hints| &hints.ids),
                     &sweep,
                     &self.held(),
                     &i64::try_from(self.limits.claim_bytes).unwrap_or(i64::MAX),
@@ -74,43 +75,69 @@ impl Inner {
             claim.tasks.sort_by_key(|task| (task.priority, task.run_at, task.id));
         }
         if request.source.is_none() {
-            let last = claim.tasks.last();
-            let hint =
-                last.map(|task| Hint { level: task.priority, run_at: task.run_at, id: task.id.0 });
+            let hints = last_of_levels(&claim.tasks);
             let clean = column::<bool>(first, 22)?.then_some(now);
-            let ended = Ended { hint, swept, clean };
-            if let Some(end) = self.hints.ended(&claim.queue, ended, begun) {
+            let ended = Ended { hints, swept, clean };
+            if let Some(ends) = self.hints.ended(&claim.queue, ended, begun) {
                 let (inner, queue) = (self.clone(), claim.queue.clone());
-                self.pool.driver.spawn(async move { inner.look_behind(&queue, end).await });
+                self.pool.driver.spawn(async move { inner.look_behind(&queue, ends).await });
             }
         }
         Ok(claim)
     }
 
-    /// Looks for a task that claims have passed by, and sends them there.
-    async fn look_behind(&self, queue: &QueueName, end: Hint) {
+    /// Looks for tasks that claims have passed by, and sends them there.
+    async fn look_behind(&self, queue: &QueueName, ends: Vec<Hint>) {
         let begun = self.steady.monotonic();
-        let found = self.behind(queue, end).await;
+        let found = self.behind(queue, &ends).await;
         let took = self.steady.monotonic().saturating_sub(begun);
-        let place = found.unwrap_or_else(|error| {
-            tracing::debug!(%queue, %error, "nobody looked behind the last claim");
-            None
+        let places = found.unwrap_or_else(|error| {
+            tracing::debug!(%queue, %error, "nobody looked behind the last claims");
+            Vec::new()
         });
-        self.hints.found(queue, place, took, begun);
-        if place.is_some() {
+        self.hints.found(queue, &places, took, begun);
+        if !places.is_empty() {
             self.ear.wake.wake(std::slice::from_ref(queue));
         }
     }
 
-    async fn behind(&self, queue: &QueueName, end: Hint) -> Result<Option<Hint>> {
+    async fn behind(&self, queue: &QueueName, ends: &[Hint]) -> Result<Vec<Hint>> {
+        let Places { levels, run_ats, ids } = Places::of(ends);
         let values: [&(dyn ToSql + Sync); 5] =
-            [&queue.as_str(), &end.level, &At(end.run_at), &end.id, &self.now()];
+            [&queue.as_str(), &levels, &run_ats, &ids, &self.now()];
         let rows = self.pool.read(Sql::Behind, &values).await?;
         let place = |row| {
-            Ok(Hint { level: end.level, run_at: column::<At>(row, 0)?.0, id: column(row, 1)? })
+            let (level, run_at) = (column(row, 0)?, column::<At>(row, 1)?.0);
+            Ok(Hint { level, run_at, id: column(row, 2)? })
         };
-        rows.first().map(place).transpose()
+        rows.iter().map(place).collect()
     }
+}
+
+/// Hints as the arrays that the server takes.
+struct Places {
+    levels: Vec<i16>,
+    run_ats: Vec<At>,
+    ids: Vec<i64>,
+}
+
+impl Places {
+    fn of(hints: &[Hint]) -> Self {
+        Places {
+            levels: hints.iter().map(|hint| hint.level).collect(),
+            run_ats: hints.iter().map(|hint| At(hint.run_at)).collect(),
+            ids: hints.iter().map(|hint| hint.id).collect(),
+        }
+    }
+}
+
+/// Where the claim ended in each level, the most urgent first. The tasks are in
+/// that order.
+fn last_of_levels(tasks: &[ClaimedTask]) -> Vec<Hint> {
+    let ends = tasks.chunk_by(|one, next| one.priority == next.priority);
+    let place =
+        |task: &ClaimedTask| Hint { level: task.priority, run_at: task.run_at, id: task.id.0 };
+    ends.filter_map(|level| level.last().map(place)).collect()
 }
 
 fn task(row: &Row) -> Result<ClaimedTask> {

@@ -1,5 +1,5 @@
-//! Where claims of this process left off, so that the next one does not walk
-//! again over the dead entries in front.
+//! Where claims of this process left off in each priority, so that the next one
+//! does not walk again over the dead entries in front.
 //!
 //! A hint is only that: what stands behind it is found by a look from the
 //! front. While that costs little, a claim makes it: every so often, and when it
@@ -7,7 +7,7 @@
 //! dear; then it is made beside the claims, which go on meanwhile, and what it
 //! finds moves the hint back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +24,9 @@ const SHARE: u32 = 20;
 /// A claim's lease may become visible so much later than it began. One that is
 /// even later is found by the sweep.
 const LATE: Duration = Duration::from_secs(1);
+/// Levels that are remembered. A claim asks for each of them, so it is not for
+/// queues that use priorities as times.
+const LEVELS: usize = 8;
 
 /// Where the last claim of a level ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +37,11 @@ pub(crate) struct Hint {
 }
 
 /// How a claim begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Begin {
-    /// After this place; without one from the front.
-    pub(crate) hint: Option<Hint>,
+    /// After these places, the most urgent level first; levels without one
+    /// from the front.
+    pub(crate) hints: Vec<Hint>,
     /// Whether to look from the front if that gives too little.
     pub(crate) sweep: bool,
     /// Leases that ran out before this were all taken back.
@@ -46,14 +50,16 @@ pub(crate) struct Begin {
 
 impl Begin {
     /// Of a claim of which nothing is known.
-    pub(crate) const FRONT: Begin = Begin { hint: None, sweep: true, clean: None };
+    pub(crate) const fn front() -> Begin {
+        Begin { hints: Vec::new(), sweep: true, clean: None }
+    }
 }
 
 /// How a claim ended.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Ended {
-    /// At its last task, if it took one.
-    pub(crate) hint: Option<Hint>,
+    /// At its last task of each level it took some from.
+    pub(crate) hints: Vec<Hint>,
     /// What its look from the front took.
     pub(crate) swept: Option<Duration>,
     /// No lease had run out at this time.
@@ -62,7 +68,10 @@ pub(crate) struct Ended {
 
 #[derive(Debug, Default)]
 struct Known {
-    hint: Option<Hint>,
+    /// By level, the most urgent first.
+    places: BTreeMap<i16, Place>,
+    /// Counts claims, to tell which level was not claimed from for longest.
+    claims: u64,
     /// When the front was last looked at, and what that took.
     looked: Duration,
     took: Duration,
@@ -71,9 +80,38 @@ struct Known {
     clean: Option<Timestamp>,
 }
 
+/// Where the last claim of a level ended, and which claim that was.
+#[derive(Debug)]
+struct Place {
+    run_at: Timestamp,
+    id: i64,
+    claim: u64,
+}
+
 impl Known {
+    fn hints(&self) -> Vec<Hint> {
+        let hint = |(level, place): (&i16, &Place)| Hint {
+            level: *level,
+            run_at: place.run_at,
+            id: place.id,
+        };
+        self.places.iter().map(hint).collect()
+    }
+
+    fn ended(&mut self, hints: Vec<Hint>) {
+        self.claims += 1;
+        for Hint { level, run_at, id } in hints {
+            self.places.insert(level, Place { run_at, id, claim: self.claims });
+        }
+        while self.places.len() > LEVELS {
+            let oldest = self.places.iter().min_by_key(|(_, place)| place.claim);
+            let Some(level) = oldest.map(|(level, _)| *level) else { return };
+            self.places.remove(&level);
+        }
+    }
+
     fn is_dear(&self) -> bool {
-        self.took >= DEAR && self.hint.is_some()
+        self.took >= DEAR && !self.places.is_empty()
     }
 
     fn is_affordable(&self, now: Duration) -> bool {
@@ -96,26 +134,29 @@ impl Hints {
     pub(crate) fn begin(&self, queue: &QueueName, now: Duration) -> Begin {
         let queues = self.lock();
         let Some(known) = queues.get(queue) else {
-            return Begin::FRONT;
+            return Begin::front();
         };
         let dear = known.is_dear();
         let due = now.saturating_sub(known.looked) >= EVERY;
-        if known.hint.is_none() || (due && !dear) {
-            return Begin::FRONT;
+        if known.places.is_empty() || (due && !dear) {
+            return Begin::front();
         }
         let sweep = known.took < SLOW || known.is_affordable(now);
         let clean = known.clean.map(|clean| clean.before(LATE));
-        Begin { hint: known.hint, sweep, clean }
+        Begin { hints: known.hints(), sweep, clean }
     }
 
-    /// A claim ended. Says where a look beside the claims is to end, when one
-    /// is due: whoever is told makes it, and tells [`Hints::found`].
-    pub(crate) fn ended(&self, queue: &QueueName, ended: Ended, now: Duration) -> Option<Hint> {
+    /// A claim ended. Says where looks beside the claims are to end, when they
+    /// are due: whoever is told makes them, and tells [`Hints::found`].
+    pub(crate) fn ended(
+        &self,
+        queue: &QueueName,
+        ended: Ended,
+        now: Duration,
+    ) -> Option<Vec<Hint>> {
         let mut queues = self.lock();
         let known = queues.entry(queue.clone()).or_default();
-        if ended.hint.is_some() {
-            known.hint = ended.hint;
-        }
+        known.ended(ended.hints);
         if ended.clean.is_some() {
             known.clean = ended.clean;
         }
@@ -127,43 +168,38 @@ impl Hints {
             return None;
         }
         known.looking = true;
-        known.hint
+        Some(known.hints())
     }
 
-    /// A look beside the claims took so long and found this task, or nothing.
-    /// Claims go on before it, and come by all that stands behind it.
-    pub(crate) fn found(
-        &self,
-        queue: &QueueName,
-        place: Option<Hint>,
-        took: Duration,
-        now: Duration,
-    ) {
+    /// Looks beside the claims took so long and found these tasks. Claims go on
+    /// before them, and come by all that stands behind them.
+    pub(crate) fn found(&self, queue: &QueueName, places: &[Hint], took: Duration, now: Duration) {
         let mut queues = self.lock();
         let known = queues.entry(queue.clone()).or_default();
         known.looking = false;
         known.looked(took, now);
-        // Only ever back: what was forgotten or moved further back meanwhile has
-        // its own reason.
-        if let (Some(place), Some(hint)) = (place, known.hint)
-            && place.level == hint.level
-            && (place.run_at, place.id) <= (hint.run_at, hint.id)
-        {
-            known.hint = Some(Hint { id: place.id.saturating_sub(1), ..place });
+        for found in places {
+            // Only ever back: what was forgotten or moved further back meanwhile
+            // has its own reason.
+            if let Some(place) = known.places.get_mut(&found.level)
+                && (found.run_at, found.id) <= (place.run_at, place.id)
+            {
+                (place.run_at, place.id) = (found.run_at, found.id.saturating_sub(1));
+            }
         }
     }
 
     /// This process put something behind a hint.
     pub(crate) fn forget(&self, queue: &QueueName) {
         if let Some(known) = self.lock().get_mut(queue) {
-            known.hint = None;
+            known.places.clear();
         }
     }
 
     /// This process may have put something behind any hint.
     pub(crate) fn forget_all(&self) {
         for known in self.lock().values_mut() {
-            known.hint = None;
+            known.places.clear();
         }
     }
 
@@ -183,44 +219,64 @@ mod tests {
         QueueName::new("q").expect("a name")
     }
 
-    fn hint(id: i64) -> Option<Hint> {
-        Some(Hint { level: 0, run_at: Timestamp::EPOCH, id })
+    fn hint(id: i64) -> Vec<Hint> {
+        vec![Hint { level: 0, run_at: Timestamp::EPOCH, id }]
     }
 
     fn at(id: i64, swept: Option<Duration>) -> Ended {
-        Ended { hint: hint(id), swept, clean: None }
+        Ended { hints: hint(id), swept, clean: None }
     }
 
     #[test]
     fn the_front_is_looked_at_ten_times_a_second() {
         let hints = Hints::default();
-        assert_eq!(hints.begin(&queue(), MS), Begin::FRONT);
+        assert_eq!(hints.begin(&queue(), MS), Begin::front());
         assert_eq!(hints.ended(&queue(), at(7, Some(MS)), MS), None);
-        let begin = Begin { hint: hint(7), sweep: true, clean: None };
+        let begin = Begin { hints: hint(7), sweep: true, clean: None };
         assert_eq!(hints.begin(&queue(), 2 * MS), begin);
-        assert_eq!(hints.begin(&queue(), 102 * MS), Begin::FRONT);
+        assert_eq!(hints.begin(&queue(), 102 * MS), Begin::front());
         hints.forget(&queue());
-        assert_eq!(hints.begin(&queue(), 2 * MS), Begin::FRONT);
+        assert_eq!(hints.begin(&queue(), 2 * MS), Begin::front());
     }
 
     #[test]
     fn a_dear_look_is_made_beside_the_claims_for_a_twentieth_of_the_time() {
         let hints = Hints::default();
         assert_eq!(hints.ended(&queue(), at(7, Some(50 * MS)), MS), None);
-        let begin = Begin { hint: hint(7), sweep: false, clean: None };
+        let begin = Begin { hints: hint(7), sweep: false, clean: None };
         assert_eq!(hints.begin(&queue(), 500 * MS), begin);
         assert_eq!(hints.ended(&queue(), at(8, None), 500 * MS), None);
-        assert_eq!(hints.begin(&queue(), 1_002 * MS).hint, hint(8), "no claim makes it");
-        assert_eq!(hints.ended(&queue(), at(9, None), 1_002 * MS), hint(9));
+        assert_eq!(hints.begin(&queue(), 1_002 * MS).hints, hint(8), "no claim makes it");
+        assert_eq!(hints.ended(&queue(), at(9, None), 1_002 * MS), Some(hint(9)));
         assert_eq!(hints.ended(&queue(), at(10, None), 1_003 * MS), None, "it is being made");
-        hints.found(&queue(), hint(3), 60 * MS, 1_060 * MS);
-        assert_eq!(hints.begin(&queue(), 1_061 * MS).hint, hint(2), "the one before it");
-        assert_eq!(hints.ended(&queue(), at(20, None), 2_300 * MS), hint(20));
-        hints.found(&queue(), hint(30), 60 * MS, 2_360 * MS);
-        assert_eq!(hints.begin(&queue(), 2_361 * MS).hint, hint(20), "never forward");
-        assert_eq!(hints.ended(&queue(), at(21, None), 4_000 * MS), hint(21));
-        hints.found(&queue(), None, MS, 4_001 * MS);
-        assert_eq!(hints.begin(&queue(), 4_101 * MS), Begin::FRONT, "it is cheap again");
+        hints.found(&queue(), &hint(3), 60 * MS, 1_060 * MS);
+        assert_eq!(hints.begin(&queue(), 1_061 * MS).hints, hint(2), "the one before it");
+        assert_eq!(hints.ended(&queue(), at(20, None), 2_300 * MS), Some(hint(20)));
+        hints.found(&queue(), &hint(30), 60 * MS, 2_360 * MS);
+        assert_eq!(hints.begin(&queue(), 2_361 * MS).hints, hint(20), "never forward");
+        assert_eq!(hints.ended(&queue(), at(21, None), 4_000 * MS), Some(hint(21)));
+        hints.found(&queue(), &[], MS, 4_001 * MS);
+        assert_eq!(hints.begin(&queue(), 4_101 * MS), Begin::front(), "it is cheap again");
+    }
+
+    #[test]
+    fn every_level_has_its_place_up_to_eight_of_them() {
+        let hints = Hints::default();
+        let level = |level, id| Hint { level, run_at: Timestamp::EPOCH, id };
+        let ended = |places: Vec<Hint>| {
+            let ended = Ended { hints: places, swept: Some(MS), clean: None };
+            hints.ended(&queue(), ended, MS);
+        };
+        ended(vec![level(-5, 3), level(0, 9)]);
+        ended(vec![level(0, 12)]);
+        assert_eq!(hints.begin(&queue(), MS).hints, [level(-5, 3), level(0, 12)]);
+        hints.found(&queue(), &[level(-5, 2), level(4, 1)], MS, MS);
+        assert_eq!(hints.begin(&queue(), MS).hints, [level(-5, 1), level(0, 12)]);
+        for other in 1..=7 {
+            ended(vec![level(other, 1)]);
+        }
+        let levels: Vec<i16> = hints.begin(&queue(), MS).hints.iter().map(|h| h.level).collect();
+        assert_eq!(levels, [0, 1, 2, 3, 4, 5, 6, 7], "the one claimed longest ago is forgotten");
     }
 
     #[test]

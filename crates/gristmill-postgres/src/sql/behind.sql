@@ -1,1 +1,1 @@
-SELECT run_at, id FROM gristmill.behind($1, $2, $3, $4, $5)
+SELECT level, run_at, id FROM gristmill.behind($1, $2, $3, $4, $5)

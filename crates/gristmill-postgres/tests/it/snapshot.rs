@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gristmill_core::{
-    Clock as _, Diagnosis, Limits, ManualClock, SettingsPatch, Store, SystemClock,
+    Clock as _, Diagnosis, Limits, ManualClock, NewTask, SettingsPatch, Store, SystemClock,
 };
 use gristmill_postgres::PostgresStore;
 
@@ -27,12 +27,19 @@ fn best(times: &[Duration]) -> Duration {
     times.chunks(times.len() / MEASURES).map(p99).min().unwrap()
 }
 
+/// Every tenth one is urgent: claims come by its level first, dead entries and
+/// all.
+fn mixed(count: i16) -> Vec<NewTask> {
+    let priority = |n| if n % 10 == 0 { -5 } else { 0 };
+    (0..count).map(|n| NewTask { priority: priority(n), ..task(&n.to_string()) }).collect()
+}
+
 /// Rounds of a hundred tasks put and claimed in tens, over a backlog, so that
 /// every claim finds enough.
 async fn churn(store: &PostgresStore, rounds: usize) -> Vec<Duration> {
     let mut times = Vec::new();
     for _ in 0..rounds {
-        put(store, "q", (0..100).map(|n| task(&n.to_string())).collect()).await;
+        put(store, "q", mixed(100)).await;
         for _ in 0..10 {
             let start = Instant::now();
             let taken = claim(store, "q", 10).await;
@@ -49,7 +56,7 @@ async fn churn(store: &PostgresStore, rounds: usize) -> Vec<Duration> {
 async fn find_late(store: &PostgresStore) {
     let start = Instant::now();
     loop {
-        put(store, "q", (0..10).map(|n| task(&n.to_string())).collect()).await;
+        put(store, "q", mixed(10)).await;
         let taken = claim(store, "q", 10).await;
         let found = taken.tasks.iter().any(|task| task.payload.bytes == "late");
         done(store, &taken).await;
@@ -72,7 +79,7 @@ async fn claims_stay_quick_while_a_snapshot_is_held() {
     let settings =
         SettingsPatch { lease: Some(Duration::from_secs(5)), ..SettingsPatch::default() };
     declare(&store, "q", settings).await;
-    put(&store, "q", (0..500).map(|n| task(&n.to_string())).collect()).await;
+    put(&store, "q", mixed(500)).await;
     let before = best(&churn(&store, measured).await);
 
     // Another process puts late, of which this one's claims know nothing.

@@ -325,9 +325,11 @@ $$;
 -- Claims. The first row always tells the claim itself (lease, paused,
 -- next_due, swept, failed); task columns are null when nothing was taken, and
 -- in a first row of its own when tasks failed whose lease had run out.
---   p_hint_*    where this process's last claim of the level ended: the scan
---               begins there instead of re-walking what is dead in front
---   p_sweep     look from the front as well when the hint gave too few
+--   p_levels, p_run_ats, p_ids
+--               where this process's last claims of these priorities ended, the
+--               most urgent first: the scan of each begins there instead of
+--               walking again over what is dead in front
+--   p_sweep     look from the front as well when these gave too few
 --   p_clean     leases that ran out before this were all taken back, as an
 --               earlier answer said: dead entries in front of it are passed
 --               over. clean says that there are none up to now
@@ -336,8 +338,8 @@ $$;
 --               claim is only a redelivery
 CREATE FUNCTION gristmill.claim_tasks(
     p_queue text, p_max integer, p_lease bigint, p_worker text, p_source text, p_token uuid,
-    p_hint_level smallint DEFAULT NULL, p_hint_run_at timestamptz DEFAULT NULL,
-    p_hint_id bigint DEFAULT NULL, p_sweep boolean DEFAULT true, p_own boolean DEFAULT false,
+    p_levels smallint[] DEFAULT NULL, p_run_ats timestamptz[] DEFAULT NULL,
+    p_ids bigint[] DEFAULT NULL, p_sweep boolean DEFAULT true, p_own boolean DEFAULT false,
     p_held bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216, p_leases integer DEFAULT 64,
     p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL,
     p_clean timestamptz DEFAULT NULL
@@ -366,6 +368,7 @@ DECLARE
     v_bytes   bigint := p_bytes;
     v_full    boolean := false;
     v_hinted  boolean := true;
+    v_known   integer := 1;
     v_here    boolean;
     v_begin   timestamptz;
     v_swept   bigint;
@@ -425,19 +428,20 @@ BEGIN
         IF v_queue.count THEN
             v_left := 1;
         END IF;
-        v_hinted := v_hinted AND p_hint_level IS NOT NULL AND p_source IS NULL;
-        -- Level by level, the most urgent first. The hint's level begins where
-        -- the last claim ended; the look for the next level passes over its
+        v_hinted := v_hinted AND p_levels IS NOT NULL AND p_source IS NULL;
+        -- Level by level, the most urgent first. A known level begins where its
+        -- last claim ended; the look for the level after it passes over its
         -- dead entries, because it asks for what is beyond them.
         v_begin := clock_timestamp();
         LOOP
             v_level := gristmill.next_level(v_queue.number, p_source, v_level,
-                CASE WHEN v_hinted THEN p_hint_level END);
+                CASE WHEN v_hinted THEN p_levels[v_known] END);
             EXIT WHEN v_level IS NULL;
-            v_here := v_hinted AND v_level = p_hint_level;
+            v_here := v_hinted AND v_level = p_levels[v_known];
             SELECT * INTO v_step FROM gristmill.pick(v_queue.number, v_level, v_left, p_source,
-                CASE WHEN v_here THEN p_hint_run_at END, p_hint_id, false, v_bytes,
+                CASE WHEN v_here THEN p_run_ats[v_known] END, p_ids[v_known], false, v_bytes,
                 v_places IS NULL, v_now);
+            v_known := v_known + coalesce(v_here, false)::integer;
             v_places := v_places || v_step.places;
             v_left := v_left - coalesce(cardinality(v_step.places), 0);
             v_bytes := v_bytes - v_step.bytes;
@@ -448,12 +452,18 @@ BEGIN
         IF NOT v_hinted THEN
             v_swept := extract(epoch FROM clock_timestamp() - v_begin) * 1000000;
         ELSIF p_sweep AND NOT v_full THEN
-            -- Too few: what came back to a place in front of the hint?
+            -- Too few: what came back to a place in front of where claims are?
             v_begin := clock_timestamp();
-            SELECT * INTO v_step FROM gristmill.pick(v_queue.number, p_hint_level, v_left, NULL,
-                p_hint_run_at, p_hint_id, true, v_bytes, v_places IS NULL, v_now);
-            v_places := v_places || v_step.places;
-            v_any := v_any OR coalesce(v_step.any_delayed, false);
+            FOR v_known IN 1..cardinality(p_levels) LOOP
+                SELECT * INTO v_step FROM gristmill.pick(v_queue.number, p_levels[v_known], v_left,
+                    NULL, p_run_ats[v_known], p_ids[v_known], true, v_bytes, v_places IS NULL,
+                    v_now);
+                v_places := v_places || v_step.places;
+                v_left := v_left - coalesce(cardinality(v_step.places), 0);
+                v_bytes := v_bytes - v_step.bytes;
+                v_any := v_any OR coalesce(v_step.any_delayed, false);
+                EXIT WHEN v_step.full_up OR v_left <= 0;
+            END LOOP;
             v_swept := extract(epoch FROM clock_timestamp() - v_begin) * 1000000;
         END IF;
     END IF;

@@ -264,12 +264,12 @@ BEGIN
 END
 $$;
 
--- The first due task of a level at or before a place where claims go on: one
--- that was committed late or came back. Takes nothing and locks nothing, so it
--- may walk over what is dead there without holding a claim up.
+-- The first due tasks of some levels at or before the places where claims go on:
+-- committed late, or come back. Takes nothing and locks nothing, so it may walk
+-- over what is dead there without holding a claim up.
 CREATE FUNCTION gristmill.behind(
-    p_queue text, p_level smallint, p_run_at timestamptz, p_id bigint, p_now timestamptz
-) RETURNS TABLE (run_at timestamptz, id bigint)
+    p_queue text, p_levels smallint[], p_run_ats timestamptz[], p_ids bigint[], p_now timestamptz
+) RETURNS TABLE (level smallint, run_at timestamptz, id bigint)
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
@@ -280,11 +280,13 @@ DECLARE
     v_number integer;
 BEGIN
     SELECT q.number INTO v_number FROM gristmill.queue q WHERE q.name = p_queue;
-    RETURN QUERY
-    SELECT t.run_at, t.id FROM gristmill.task t
-     WHERE t.queue = v_number AND NOT t.blocked AND t.priority = p_level AND t.run_at <= v_now
-       AND (t.run_at, t.id) <= (p_run_at, p_id)
-     ORDER BY t.run_at, t.id LIMIT 1;
+    FOR i IN 1..cardinality(p_levels) LOOP
+        RETURN QUERY
+        SELECT t.priority, t.run_at, t.id FROM gristmill.task t
+         WHERE t.queue = v_number AND NOT t.blocked AND t.priority = p_levels[i]
+           AND t.run_at <= v_now AND (t.run_at, t.id) <= (p_run_ats[i], p_ids[i])
+         ORDER BY t.run_at, t.id LIMIT 1;
+    END LOOP;
 END
 $$;
 

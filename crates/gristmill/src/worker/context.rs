@@ -161,7 +161,8 @@ impl Context {
     }
 
     /// As [`Context::complete_in`], inside your own transaction on the same
-    /// PostgreSQL database.
+    /// PostgreSQL database. Commit soon: the lease cannot be prolonged until
+    /// then, and tasks that were claimed together with this one may run again.
     ///
     /// # Errors
     /// When the store is not PostgreSQL, the settlement itself fails, or the

@@ -16,6 +16,7 @@
 //! run time it measured, so that tasks do not wait behind a slow handler while
 //! another worker is idle.
 
+mod aside;
 mod attempt;
 mod batch;
 mod context;

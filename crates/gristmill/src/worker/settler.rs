@@ -5,7 +5,6 @@
 //! nothing runs behind it. While the store is busy with some, others gather.
 //! One that somebody's open transaction holds up waits aside.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use gristmill_core::{
 };
 use tokio::sync::Notify;
 
+use super::aside::Aside;
 use super::attempt;
 use super::context::Context;
 use super::hand::Hand;
@@ -33,10 +33,10 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 pub(crate) type OnFailed = Arc<dyn Fn(FailedTask<'_>) + Send + Sync>;
 
 /// An attempt that ended and is not on record yet.
-struct Pending {
+pub(super) struct Pending {
     served: Arc<Served>,
     context: Context,
-    settlement: Settlement,
+    pub(super) settlement: Settlement,
 }
 
 #[derive(Default)]
@@ -52,9 +52,7 @@ struct Waiting {
 pub(super) struct Settler {
     waiting: Mutex<Waiting>,
     wake: Notify,
-    aside: Mutex<VecDeque<Pending>>,
-    /// One more is aside, or no more will come.
-    aside_wake: Notify,
+    aside: Aside,
     report: Mutex<WorkReport>,
     heartbeat: heartbeat::Handle,
     on_failed: Option<OnFailed>,
@@ -65,8 +63,7 @@ impl Settler {
         Settler {
             waiting: Mutex::default(),
             wake: Notify::new(),
-            aside: Mutex::default(),
-            aside_wake: Notify::new(),
+            aside: Aside::default(),
             report: Mutex::default(),
             heartbeat,
             on_failed,
@@ -132,7 +129,7 @@ impl Settler {
         let gathered = async {
             self.gather(store, stop).await;
             over.store(true, Ordering::Release);
-            self.aside_wake.notify_one();
+            self.aside.wake();
         };
         let aside = async {
             loop {
@@ -140,7 +137,7 @@ impl Settler {
                 if over.load(Ordering::Acquire) {
                     return self.settle_aside(store, stop).await;
                 }
-                self.aside_wake.notified().await;
+                self.aside.woken().await;
             }
         };
         tokio::join!(gathered, aside);
@@ -177,6 +174,7 @@ impl Settler {
             (waiting.since, waiting.urgent) = (None, false);
             std::mem::take(&mut waiting.list)
         };
+        list = self.aside.join(list);
         let most = store.limits().settlements.max(1);
         while !list.is_empty() {
             let rest = list.split_off(list.len().min(most));
@@ -197,7 +195,11 @@ impl Settler {
             };
             match answers {
                 Ok(answers) => return self.recorded(list, answers),
-                Err(StoreError::Held(_)) => return self.held(store, stop, list).await,
+                Err(StoreError::Held(_)) => {
+                    let open = list.len();
+                    tracing::warn!(open, "somebody's open transaction holds up settlements");
+                    return self.aside.add(list);
+                }
                 Err(error) if error.is_retryable() || !error.wrote_nothing() => {
                     let open = list.len();
                     tracing::warn!(%error, open, "not settled yet; trying again");
@@ -226,49 +228,35 @@ impl Settler {
         }
     }
 
-    /// Finds the one that somebody's open transaction holds up, by halves, and
-    /// puts it aside: the others need not wait.
-    async fn held(&self, store: &dyn Store, stop: &Stop, mut list: Vec<Pending>) {
-        if list.len() > 1 {
-            let second = list.split_off(list.len() / 2);
-            Box::pin(self.settle(store, stop, list)).await;
-            Box::pin(self.settle(store, stop, second)).await;
-            return;
-        }
-        for pending in list {
-            let id = pending.context.id;
-            tracing::warn!(%id, "somebody's open transaction holds up a settlement");
-            self.aside().push_back(pending);
-            self.aside_wake.notify_one();
-        }
-    }
-
-    fn aside(&self) -> MutexGuard<'_, VecDeque<Pending>> {
-        self.aside.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Settles what is aside, by turns, until nothing is. Its leases are
     /// extended meanwhile.
     pub(super) async fn settle_aside(&self, store: &dyn Store, stop: &Stop) {
         // One patience for all of them: at a stop they do not begin anew.
         let given_up = given_up(stop);
         tokio::pin!(given_up);
-        loop {
-            let Some(pending) = self.aside().pop_front() else { return };
-            let settlement = pending.settlement.clone();
+        while let Some(turn) = self.aside.next() {
+            let settlements = turn.iter().map(|pending| pending.settlement.clone()).collect();
             tokio::select! {
                 biased;
                 () = &mut given_up => {
-                    self.aside().push_back(pending);
-                    let left: Vec<Pending> = self.aside().drain(..).collect();
-                    return self.cannot(&left, &StoreError::Closed);
+                    self.cannot(&turn, &StoreError::Closed);
+                    while let Some(turn) = self.aside.next() {
+                        self.cannot(&turn, &StoreError::Closed);
+                    }
+                    return;
                 }
                 // The store itself waits a while for the transaction's end.
-                answer = store.settle(vec![settlement]) => match answer {
-                    Err(StoreError::Held(_)) => self.aside().push_back(pending),
-                    Ok(answers) => self.recorded(vec![pending], answers),
-                    // It fares like any other now.
-                    Err(_) => self.settle(store, stop, vec![pending]).await,
+                answer = store.settle(settlements) => match answer {
+                    Err(StoreError::Held(_)) => self.aside.again(turn),
+                    Ok(answers) => {
+                        self.aside.settled(&turn);
+                        self.recorded(turn, answers);
+                    }
+                    // They fare like any other now.
+                    Err(_) => {
+                        self.aside.settled(&turn);
+                        self.settle(store, stop, turn).await;
+                    }
                 },
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill::core::{Backoff, ClaimRequest, Token, WorkerId};
 use gristmill::postgres::tokio_postgres::{Client, NoTls, connect};
@@ -135,6 +135,70 @@ async fn a_held_follow_up_keeps_no_other_settlement_waiting() {
     let report = handle.stop().await.unwrap();
     assert_eq!((report.done, report.lease_lost, report.not_done), (6, 0, 0));
     assert_eq!(mill.inspect().queue("digests").await.unwrap().ready, 6, "one a reader");
+}
+
+/// A handler completes in its own transaction and keeps that open for three
+/// leases. The worker's other tasks are extended, settled and claimed meanwhile,
+/// and nobody takes the one whose end is open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_completion_that_stays_open_costs_no_other_task_its_lease() {
+    const LEASE: Duration = Duration::from_secs(1);
+    let database = database().await;
+    let mill = Mill::open(&database.url()).await.unwrap();
+    mill.declare::<Mail>().with(|settings| settings.lease = Some(LEASE)).await.unwrap();
+    let url = Arc::new(database.url());
+    let started = Arc::new(AtomicU32::new(0));
+    let (tell, told) = tokio::sync::watch::channel(false);
+    let runs = started.clone();
+    let worker = Worker::new(&mill).processors(3).batch(1).handle(
+        move |mail: Mail, context: gristmill::Context| {
+            let (url, runs, mut told) = (url.clone(), runs.clone(), told.clone());
+            async move {
+                runs.fetch_add(1, Ordering::Relaxed);
+                if mail.to == "slow" {
+                    // Its lease has to be extended all the while.
+                    told.wait_for(|over| *over).await.map_err(|e| e.to_string())?;
+                }
+                if mail.to != "open" {
+                    return Ok(());
+                }
+                let (mut client, connection) =
+                    connect(&url, NoTls).await.map_err(|e| e.to_string())?;
+                tokio::spawn(connection);
+                let transaction = client.transaction().await.map_err(|e| e.to_string())?;
+                let guard =
+                    context.complete_in_postgres(&transaction).await.map_err(|e| e.to_string())?;
+                told.wait_for(|over| *over).await.map_err(|e| e.to_string())?;
+                transaction.commit().await.map_err(|e| e.to_string())?;
+                guard.committed();
+                Ok::<(), String>(())
+            }
+        },
+    );
+    mill.put_all(["open", "slow"].map(Mail::to)).run().await.unwrap();
+    let handle = worker.start().await.unwrap();
+    let until = Instant::now() + 3 * LEASE;
+    let mut put = 0;
+    while Instant::now() < until {
+        mill.put(Mail::to("quick")).await.unwrap();
+        put += 1;
+        let settled = async {
+            while handle.stats().report.done < put {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), settled).await.expect("others are settled");
+    }
+    tell.send(true).unwrap();
+    let over = async {
+        while mill.inspect().queue("mails").await.unwrap().processing > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), over).await.expect("all are done");
+    let report = handle.stop().await.unwrap();
+    assert_eq!((report.done, report.gone, report.lease_lost), (put + 1, 1, 0));
+    assert_eq!(u64::from(started.load(Ordering::Relaxed)), put + 2, "each ran once");
 }
 
 /// Half of the attempts do the work and then break, before or after their

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `start.lock` | held while the shared server is looked for or started |
 //! | `use.lock` | held, shared, by every process that uses the shared server |
-//! | `current` | the folder of the shared server's present life |
+//! | `current-<version>` | the folder of the shared server's present life |
 //! | `seed-<version>/` | a data directory as `initdb` leaves it |
 //! | `run-<id>/` | one server's life: data, socket, logs |
 //!
@@ -92,15 +92,15 @@ impl Place {
         self.account.own(path)
     }
 
-    /// The folder that `current` names, if it still stands.
-    pub(crate) fn current_run(&self) -> Option<PathBuf> {
-        let name = fs::read_to_string(self.path("current")).ok()?;
+    /// The folder of the shared server of a version, if it still stands.
+    pub(crate) fn current_run(&self, version: &str) -> Option<PathBuf> {
+        let name = fs::read_to_string(self.path(&format!("current-{version}"))).ok()?;
         Some(self.path(name.trim())).filter(|path| !name.trim().is_empty() && path.is_dir())
     }
 
-    pub(crate) fn set_current_run(&self, run: &Path) -> Result<()> {
+    pub(crate) fn set_current_run(&self, version: &str, run: &Path) -> Result<()> {
         let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let path = self.path("current");
+        let path = self.path(&format!("current-{version}"));
         fs::write(&path, name).map_err(|error| Error::at(&path, &error))
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::account::Account;
+use crate::binaries::Binaries;
 use crate::bouncer;
 use crate::cluster::Cluster;
 use crate::database::Database;
@@ -44,7 +45,9 @@ impl Server {
         let _starting = place.lock("start.lock")?;
         // Waits here while a watchdog ends the server before this one.
         let in_use = place.lock_shared(IN_USE)?;
-        let standing = place.current_run();
+        // Of each version its own: who asks for another one gets no other.
+        let binaries = Binaries::find()?;
+        let standing = place.current_run(binaries.version());
         let found = standing.as_deref().map(|run| Cluster::find(&place, run)).transpose()?;
         let watch =
             |run: &Path| watchdog::ensure(place.account(), run, &place.path(IN_USE), GRACE_SECONDS);
@@ -59,7 +62,7 @@ impl Server {
                     fs::remove_dir_all(&run).map_err(|error| Error::at(&run, &error))?;
                 }
                 let run = place.new_run()?;
-                place.set_current_run(&run)?;
+                place.set_current_run(binaries.version(), &run)?;
                 watchdog::mark_used(&run);
                 watch(&run)?;
                 Cluster::create(&place, &run, &[], &[])?

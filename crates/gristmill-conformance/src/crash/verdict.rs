@@ -96,7 +96,9 @@ pub(crate) fn judge(records: &[Timed], standing: &[Standing], power: Power) -> V
             }
             Record::SettleDone { id, claims, how, answer } => {
                 let begun = open_tries.remove(&(*id, *claims)).map_or(*time, |(begun, _)| begun);
-                if *answer == Answer::Recorded {
+                // Recorded before: by a try of the same settlement that went
+                // without an answer, for no other has its token.
+                if matches!(answer, Answer::Recorded | Answer::AlreadyRecorded) {
                     verdict.tally.settled += 1;
                     let life = lives.entry(*id).or_default();
                     settled(&mut verdict.faults, life, *id, *claims, *how, begun);
@@ -252,6 +254,20 @@ mod tests {
 
         let foreign = judge(&put(5, 1), &[stands(1, 5), stands(2, 99)], Power::Steady);
         assert!(foreign.faults[0].contains("nobody put it"), "{foreign:?}");
+    }
+
+    #[test]
+    fn a_settlement_that_is_told_of_by_its_repeat_has_happened() {
+        let mut records = put(5, 1);
+        records.push(claimed(3, 5, 1, 1));
+        let how = How::Fail;
+        records.push((4, Record::SettleTried { id: 1, claims: 1, how }));
+        let answer = Answer::AlreadyRecorded;
+        records.push((9, Record::SettleDone { id: 1, claims: 1, how, answer }));
+        let failed = Standing { failed: true, ..stands(1, 5) };
+        assert!(judge(&records, &[failed], Power::Steady).faults.is_empty());
+        let forgotten = judge(&records, &[stands(1, 5)], Power::Steady);
+        assert!(forgotten.faults[0].contains("accepted as failed and is not"), "{forgotten:?}");
     }
 
     #[test]

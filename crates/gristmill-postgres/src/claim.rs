@@ -74,10 +74,15 @@ impl Inner {
             // The hint's part comes before the front's.
             claim.tasks.sort_by_key(|task| (task.priority, task.run_at, task.id));
         }
+        let clean: bool = column(first, 22)?;
+        if request.source.is_some() && !clean {
+            // What it took from ended leases may stand in front of any hint.
+            self.hints.forget(&claim.queue);
+        }
         if request.source.is_none() {
-            let hints = last_of_levels(&claim.tasks);
-            let clean = column::<bool>(first, 22)?.then_some(now);
-            let ended = Ended { hints, swept, clean };
+            let front = hints.is_none() || !clean;
+            let (hints, clean) = (last_of_levels(&claim.tasks), clean.then_some(now));
+            let ended = Ended { hints, front, swept, clean };
             if let Some(ends) = self.hints.ended(&claim.queue, ended, begun) {
                 let (inner, queue) = (self.clone(), claim.queue.clone());
                 self.pool.driver.spawn(async move { inner.look_behind(&queue, ends).await });

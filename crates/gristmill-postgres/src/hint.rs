@@ -60,6 +60,8 @@ impl Begin {
 pub(crate) struct Ended {
     /// At its last task of each level it took some from.
     pub(crate) hints: Vec<Hint>,
+    /// It looked from the front: it was told so, or leases had run out.
+    pub(crate) front: bool,
     /// What its look from the front took.
     pub(crate) swept: Option<Duration>,
     /// No lease had run out at this time.
@@ -98,8 +100,13 @@ impl Known {
         self.places.iter().map(hint).collect()
     }
 
-    fn ended(&mut self, hints: Vec<Hint>) {
+    fn ended(&mut self, hints: Vec<Hint>, front: bool) {
         self.claims += 1;
+        if front && let Some(last) = hints.last() {
+            // What came back to less urgent levels was not looked at, and the
+            // next claim may be the one to come there.
+            self.places.retain(|level, _| *level <= last.level);
+        }
         for Hint { level, run_at, id } in hints {
             self.places.insert(level, Place { run_at, id, claim: self.claims });
         }
@@ -156,7 +163,7 @@ impl Hints {
     ) -> Option<Vec<Hint>> {
         let mut queues = self.lock();
         let known = queues.entry(queue.clone()).or_default();
-        known.ended(ended.hints);
+        known.ended(ended.hints, ended.front);
         if ended.clean.is_some() {
             known.clean = ended.clean;
         }
@@ -224,7 +231,7 @@ mod tests {
     }
 
     fn at(id: i64, swept: Option<Duration>) -> Ended {
-        Ended { hints: hint(id), swept, clean: None }
+        Ended { hints: hint(id), front: false, swept, clean: None }
     }
 
     #[test]
@@ -264,7 +271,7 @@ mod tests {
         let hints = Hints::default();
         let level = |level, id| Hint { level, run_at: Timestamp::EPOCH, id };
         let ended = |places: Vec<Hint>| {
-            let ended = Ended { hints: places, swept: Some(MS), clean: None };
+            let ended = Ended { hints: places, front: false, swept: Some(MS), clean: None };
             hints.ended(&queue(), ended, MS);
         };
         ended(vec![level(-5, 3), level(0, 9)]);
@@ -277,6 +284,20 @@ mod tests {
         }
         let levels: Vec<i16> = hints.begin(&queue(), MS).hints.iter().map(|h| h.level).collect();
         assert_eq!(levels, [0, 1, 2, 3, 4, 5, 6, 7], "the one claimed longest ago is forgotten");
+    }
+
+    #[test]
+    fn a_look_from_the_front_forgets_the_levels_it_did_not_reach() {
+        let hints = Hints::default();
+        let level = |level, id| Hint { level, run_at: Timestamp::EPOCH, id };
+        let ended = |places: Vec<Hint>, front| {
+            hints.ended(&queue(), Ended { hints: places, front, swept: None, clean: None }, MS);
+            hints.begin(&queue(), MS).hints
+        };
+        ended(vec![level(-5, 3), level(0, 9), level(4, 1)], false);
+        assert_eq!(ended(vec![level(0, 10)], true), [level(-5, 3), level(0, 10)]);
+        assert_eq!(ended(Vec::new(), true), [level(-5, 3), level(0, 10)], "it reached them all");
+        assert_eq!(ended(vec![level(-5, 4)], false), [level(-5, 4), level(0, 10)]);
     }
 
     #[test]

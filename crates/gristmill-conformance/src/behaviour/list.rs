@@ -93,6 +93,7 @@ macro_rules! for_each_behaviour {
                 rule_05_a_claim_gives_no_more_than_asked,
                 rule_05_queues_do_not_mix,
                 rule_05_a_claim_may_ask_for_one_source,
+                rule_05_what_another_sources_claim_took_back_goes_first,
                 rule_05_claims_in_flight_pass_few_over,
             }
             rule_06_duplicates::{

@@ -123,6 +123,18 @@ pub(super) async fn rule_05_a_claim_may_ask_for_one_source(f: &mut Fixture) {
     assert_eq!(f.claim_ids(&q, 10).await.len(), 4, "no source asked for: all of them");
 }
 
+pub(super) async fn rule_05_what_another_sources_claim_took_back_goes_first(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    let ids = f.enqueue_all(&q, plain(2)).await;
+    assert_eq!(f.claim_ids(&q, 1).await, ids[..1]);
+    // Past its lease, whose end is noticed by a claim that has no use for it.
+    f.advance(secs(61));
+    let mut request = f.request(&q, 1);
+    request.source = Some("another".to_owned());
+    assert!(f.take(request).await.tasks.is_empty());
+    assert_eq!(f.claim_ids(&q, 1).await, ids[..1]);
+}
+
 pub(super) async fn rule_05_claims_in_flight_pass_few_over(f: &mut Fixture) {
     const CLAIMERS: usize = 6;
     const BATCH: usize = 4;

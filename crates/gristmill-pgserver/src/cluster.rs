@@ -99,13 +99,13 @@ impl Cluster {
 
     /// The cluster that another process created in `run`, if its server
     /// answers.
-    pub(crate) fn find(place: &Place, run: &Path) -> Result<Option<Self>> {
+    pub(crate) fn find(place: &Place, run: &Path, binaries: &Binaries) -> Result<Option<Self>> {
         let Some(port) = fs::read_to_string(run.join("port")).ok().and_then(|s| s.parse().ok())
         else {
             return Ok(None);
         };
-        let binaries = Binaries::find()?;
-        let password = Seed::ready(place, &binaries)?.password().to_owned();
+        let password = Seed::ready(place, binaries)?.password().to_owned();
+        let binaries = binaries.clone();
         let cluster =
             Self { run: run.to_owned(), port, password, account: place.account(), binaries };
         Ok(UnixStream::connect(cluster.socket()).is_ok().then_some(cluster))

@@ -48,7 +48,8 @@ impl Server {
         // Of each version its own: who asks for another one gets no other.
         let binaries = Binaries::find()?;
         let standing = place.current_run(binaries.version());
-        let found = standing.as_deref().map(|run| Cluster::find(&place, run)).transpose()?;
+        let found =
+            standing.as_deref().map(|run| Cluster::find(&place, run, &binaries)).transpose()?;
         let watch =
             |run: &Path| watchdog::ensure(place.account(), run, &place.path(IN_USE), GRACE_SECONDS);
         let cluster = match found.flatten() {

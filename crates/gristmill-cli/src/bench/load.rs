@@ -18,6 +18,9 @@ pub(crate) enum BenchError {
     /// The store said no.
     #[error(transparent)]
     Store(#[from] gristmill::StoreError),
+    /// The list of a store's measurements names one that it has not.
+    #[error("{0} is not measured on this store")]
+    NotHere(&'static str),
     /// A caller's task of the runtime ended badly.
     #[error("a caller ended badly: {0}")]
     Caller(String),

@@ -117,14 +117,14 @@ impl Target {
                 Put64 => sqlite::callers(folder, plan, 64, step.name()).await?.into(),
                 Put256 => sqlite::callers(folder, plan, 256, step.name()).await?.into(),
                 StartSqlite => start::on_sqlite(folder, plan).await?.into(),
-                _ => Measured::default(),
+                other => return Err(BenchError::NotHere(other.name())),
             },
             (Target::Files(folder), step) => match step {
                 BulkPut => files::bulk_put(folder, plan).await?.into(),
                 ClaimSettle => files::claim_settle(folder, plan).await?.into(),
                 WorkerDrain => worker::on_files(folder, plan).await?.into(),
                 StartFiles => start::on_files(folder, plan).await?.into(),
-                _ => Measured::default(),
+                other => return Err(BenchError::NotHere(other.name())),
             },
             (Target::Postgres(url), step) => match step {
                 BulkPut => postgres::put::bulk(url, plan).await?,
@@ -132,9 +132,9 @@ impl Target {
                 WorkerDrain => postgres::drain::by_process(url, plan).await?,
                 Put8 => postgres::put::callers(url, plan).await?.into(),
                 StartPostgres => start::on_postgres(url, plan).await?,
-                _ => Measured::default(),
+                other => return Err(BenchError::NotHere(other.name())),
             },
-            (Target::Memory, _) => Measured::default(),
+            (Target::Memory, other) => return Err(BenchError::NotHere(other.name())),
         })
     }
 

@@ -8,7 +8,9 @@ use gristmill_core::{
     ExtendAnswer, Extension, FollowUp, NewTask, Outcome, PutReport, SettingsPatch, Settlement,
     Store, StoreError,
 };
-use gristmill_postgres::PostgresStore;
+use gristmill_pgserver::Database;
+use gristmill_postgres::tokio_postgres::{Client, Transaction};
+use gristmill_postgres::{PostgresStore, WakeGuard};
 use tokio::task::JoinHandle;
 
 use crate::support::{
@@ -23,6 +25,32 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(SOON, what).await.expect("nobody waits")
 }
 
+async fn with_queue() -> (Database, Arc<PostgresStore>) {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    (database, store)
+}
+
+/// Puts these keys in a transaction that stays open.
+async fn hold<'a>(
+    store: &PostgresStore,
+    application: &'a mut Client,
+    keys: &[&str],
+) -> (Transaction<'a>, WakeGuard) {
+    let open = application.transaction().await.unwrap();
+    let theirs = keys.iter().map(|key| keyed(key)).collect();
+    let (_, guard) = store.put_in(&open, &request("q", theirs)).await.unwrap();
+    (open, guard)
+}
+
+/// Whether a statement of this database waits for a lock.
+fn waits(database: &Database) -> bool {
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    database.psql(waiting).unwrap() != "0"
+}
+
 /// A put that goes on by itself.
 fn begin(store: &Arc<PostgresStore>, task: NewTask, atomic: bool) -> JoinHandle<PutReport> {
     let store = store.clone();
@@ -34,12 +62,9 @@ fn begin(store: &Arc<PostgresStore>, task: NewTask, atomic: bool) -> JoinHandle<
 /// that is held; the others are answered.
 #[tokio::test]
 async fn company_of_a_held_key_does_not_wait() {
-    let database = database_within().await;
-    let store = store(&database.url()).await;
-    declare(&store, "q", SettingsPatch::default()).await;
+    let (database, store) = with_queue().await;
     let mut application = application(&database.url()).await;
-    let open = application.transaction().await.unwrap();
-    let (_, guard) = store.put_in(&open, &request("q", vec![keyed("held")])).await.unwrap();
+    let (open, guard) = hold(&store, &mut application, &["held"]).await;
 
     let mut rounds = Vec::new();
     let mut held = Vec::new();
@@ -64,15 +89,12 @@ async fn company_of_a_held_key_does_not_wait() {
 /// same queue, claims, settlements and heartbeats have theirs.
 #[tokio::test]
 async fn many_held_puts_leave_connections_to_others() {
-    let database = database_within().await;
-    let store = store(&database.url()).await;
-    declare(&store, "q", SettingsPatch::default()).await;
+    let (database, store) = with_queue().await;
     put(&store, "q", vec![task("1"), task("2")]).await;
     let mut application = application(&database.url()).await;
-    let open = application.transaction().await.unwrap();
     let keys: Vec<String> = (0..24).map(|n| format!("held-{n}")).collect();
-    let theirs = keys.iter().map(|key| keyed(key)).collect();
-    let (_, guard) = store.put_in(&open, &request("q", theirs)).await.unwrap();
+    let named: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let (open, guard) = hold(&store, &mut application, &named).await;
 
     let held: Vec<_> =
         keys.iter().enumerate().map(|(n, key)| begin(&store, keyed(key), n % 2 == 0)).collect();
@@ -97,29 +119,36 @@ async fn many_held_puts_leave_connections_to_others() {
 /// Nobody hears the answer any more: it is not put when the key becomes free.
 #[tokio::test]
 async fn a_held_put_that_nobody_waits_for_is_let_go() {
-    let database = database_within().await;
-    let store = store(&database.url()).await;
-    declare(&store, "q", SettingsPatch::default()).await;
+    let (database, store) = with_queue().await;
     let mut application = application(&database.url()).await;
-    let open = application.transaction().await.unwrap();
-    let (_, guard) = store.put_in(&open, &request("q", vec![keyed("held")])).await.unwrap();
-    let impatient = store.put(request("q", vec![keyed("held")]));
-    assert!(tokio::time::timeout(Duration::from_millis(600), impatient).await.is_err());
-    // Its last turn is over when another one of the same key has had one.
-    let patient = begin(&store, keyed("held"), false);
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    let (open, guard) = hold(&store, &mut application, &["held"]).await;
+    let impatient = begin(&store, keyed("held"), false);
+    soon(async {
+        while !waits(&database) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    impatient.abort();
+    // A turn may be under way; another one would show in so many looks.
+    let mut looks = 0;
+    soon(async {
+        while looks < 30 {
+            looks = if waits(&database) { 0 } else { looks + 1 };
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
     open.rollback().await.unwrap();
     drop(guard);
-    assert_eq!(soon(patient).await.unwrap().enqueued(), 1, "nobody else took the key");
+    assert_eq!(put(&store, "q", vec![keyed("held")]).await.enqueued(), 1, "the key is free");
 }
 
 /// A handler settles in its own transaction and is not done with that. The
 /// worker's other leases are prolonged, and its own one is not called lost.
 #[tokio::test]
 async fn a_lease_that_is_being_settled_holds_no_heartbeat_up() {
-    let database = database_within().await;
-    let store = store(&database.url()).await;
-    declare(&store, "q", SettingsPatch::default()).await;
+    let (database, store) = with_queue().await;
     put(&store, "q", vec![task("1"), task("2")]).await;
     let (first, second) = (claim(&store, "q", 1).await, claim(&store, "q", 1).await);
     let mut application = application(&database.url()).await;
@@ -146,14 +175,11 @@ async fn a_lease_that_is_being_settled_holds_no_heartbeat_up() {
 /// with the key free, it is recorded.
 #[tokio::test]
 async fn a_held_follow_up_is_told_and_nothing_is_settled() {
-    let database = database_within().await;
-    let store = store(&database.url()).await;
-    declare(&store, "q", SettingsPatch::default()).await;
+    let (database, store) = with_queue().await;
     put(&store, "q", vec![task("1"), task("2")]).await;
     let taken = claim(&store, "q", 2).await;
     let mut application = application(&database.url()).await;
-    let open = application.transaction().await.unwrap();
-    let (_, guard) = store.put_in(&open, &request("q", vec![keyed("held")])).await.unwrap();
+    let (open, guard) = hold(&store, &mut application, &["held"]).await;
     let mut both = settlements(&taken, &Outcome::Done);
     both[0].follow_ups = vec![FollowUp { queue: name("q"), task: keyed("held") }];
 

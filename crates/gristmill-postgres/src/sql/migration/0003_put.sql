@@ -400,7 +400,8 @@ BEGIN
     END IF;
     IF p_patience IS NOT NULL AND (p_keys IS NOT NULL OR p_caller_ids IS NOT NULL
                                    OR v_queue.bind_table IS NOT NULL) THEN
-        -- Nothing else of a put waits for anybody.
+        -- Nothing else of a put waits for anybody. Assigned, because PERFORM
+        -- would set up a statement for it.
         v_set := set_config('lock_timeout', p_patience::text, true);
     END IF;
     IF p_outside AND v_queue.capacity IS NOT NULL THEN

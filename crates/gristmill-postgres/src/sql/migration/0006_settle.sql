@@ -331,7 +331,8 @@ BEGIN
                   ARRAY(SELECT unnest(l.cancelled) INTERSECT SELECT unnest(l.open) ORDER BY 1)
                       AS cancelled
     )
-    SELECT p.token IS NOT NULL OR g.token = ANY (v_held), coalesce(p.cancelled, '{}'), coalesce(p.lost, '{}')
+    SELECT p.token IS NOT NULL OR g.token = ANY (v_held), coalesce(p.cancelled, '{}'),
+           coalesce(p.lost, '{}')
       FROM unnest(p_tokens) WITH ORDINALITY AS g (token, position)
       LEFT JOIN prolonged p ON p.token = g.token
      ORDER BY g.position;

@@ -35,7 +35,7 @@ mod worker_processes;
 mod worker_speed;
 mod worker_trouble;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill::worker::{Worker, WorkerHandle};
 use gristmill::{Mill, TaskType};
@@ -71,6 +71,15 @@ pub(crate) async fn mills() -> Vec<(Mill, tempfile::TempDir)> {
         mills.push((mill, folder));
     }
     mills
+}
+
+/// Returns once it holds; looked at again and again, for no signal tells.
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let start = Instant::now();
+    while !holds().await {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} never came true");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// A worker whose handler takes its time, so that there is something to see.

@@ -2,7 +2,7 @@
 //! others of its kind, and with workers that follow it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill::core::{
     Assignment, ClaimRequest, HandlerStats, Outcome, ProcessorReport, Published, Settlement, Share,
@@ -14,7 +14,7 @@ use gristmill::worker::{Worker, WorkerHandle};
 use gristmill::{Mill, QueueName, TaskType};
 use serde::{Deserialize, Serialize};
 
-use crate::{Mail, mills};
+use crate::{Mail, mills, until};
 
 #[derive(Serialize, Deserialize)]
 struct Feed(u64);
@@ -209,14 +209,6 @@ async fn a_manager_that_ends_gives_its_role_up_at_once() {
         stop.send(()).unwrap();
         running.await.unwrap().unwrap();
         assert!(matches!(second.look().await.unwrap(), ManagerLook::Leads { term: 2, .. }));
-    }
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let start = Instant::now();
-    while !holds().await {
-        assert!(start.elapsed() < Duration::from_secs(30), "{what} never came true");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

@@ -12,7 +12,7 @@ use gristmill_pgserver::{Database, Server};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use crate::Mail;
+use crate::{Mail, until};
 
 /// Moves money from one account to another.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -120,18 +120,14 @@ async fn a_held_follow_up_keeps_no_other_settlement_waiting() {
             async { followed }
         });
     let handle = worker.start().await.unwrap();
-    let done = async |tasks: u64| {
-        while handle.stats().report.done < tasks {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), done(4)).await.expect("the neighbours");
+    let done = || handle.stats().report.done;
+    until("the neighbours are done", async || done() >= 4).await;
     mill.put(Mail::to("finn")).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(30), done(5)).await.expect("those after it");
+    until("so is one after them", async || done() >= 5).await;
     assert_eq!(mill.inspect().queue("mails").await.unwrap().processing, 1, "the one that is held");
     open.commit().await.unwrap();
     guard.committed();
-    tokio::time::timeout(Duration::from_secs(30), done(6)).await.expect("and the held one");
+    until("so is the held one", async || done() >= 6).await;
     let report = handle.stop().await.unwrap();
     assert_eq!((report.done, report.lease_lost, report.not_done), (6, 0, 0));
     assert_eq!(mill.inspect().queue("digests").await.unwrap().ready, 6, "one a reader");
@@ -177,25 +173,16 @@ async fn a_completion_that_stays_open_costs_no_other_task_its_lease() {
     );
     mill.put_all(["open", "slow"].map(Mail::to)).run().await.unwrap();
     let handle = worker.start().await.unwrap();
-    let until = Instant::now() + 3 * LEASE;
+    let start = Instant::now();
     let mut put = 0;
-    while Instant::now() < until {
+    while start.elapsed() < 3 * LEASE {
         mill.put(Mail::to("quick")).await.unwrap();
         put += 1;
-        let settled = async {
-            while handle.stats().report.done < put {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(20), settled).await.expect("others are settled");
+        until("the others are settled", async || handle.stats().report.done >= put).await;
     }
     tell.send(true).unwrap();
-    let over = async {
-        while mill.inspect().queue("mails").await.unwrap().processing > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), over).await.expect("all are done");
+    let processing = async || mill.inspect().queue("mails").await.unwrap().processing;
+    until("all are done", async || processing().await == 0).await;
     let report = handle.stop().await.unwrap();
     assert_eq!((report.done, report.gone, report.lease_lost), (put + 1, 1, 0));
     assert_eq!(u64::from(started.load(Ordering::Relaxed)), put + 2, "each ran once");

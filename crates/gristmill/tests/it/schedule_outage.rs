@@ -1,7 +1,7 @@
 //! The store goes away: the scheduler waits, says so, and goes on by itself.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill::core::ListRequest;
 use gristmill::schedule::{FIRE_HEADER, Missed, Scheduler};
@@ -9,21 +9,13 @@ use gristmill::sqlite::{Options, SqliteStore, rusqlite};
 use gristmill::{Mill, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::Mail;
 use crate::said::Said;
+use crate::{Mail, until};
 
 async fn instants(mill: &Mill) -> Vec<Timestamp> {
     let request = ListRequest { limit: 1_000, ..ListRequest::default() };
     let tasks = mill.inspect().list(request).await.unwrap().tasks;
     tasks.iter().map(|task| task.headers[FIRE_HEADER].parse().unwrap()).collect()
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let start = Instant::now();
-    while !holds().await {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} never came true");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 #[tokio::test]

@@ -106,10 +106,15 @@ impl Limits {
     /// An error text cut to what is kept, at a character's border, without NUL.
     #[must_use]
     pub fn cut_error(&self, text: &str) -> String {
-        let mut end = text.len().min(self.error_bytes);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.get(..end).unwrap_or_default().replace('\0', "\u{fffd}")
+        cut(text, self.error_bytes).replace('\0', "\u{fffd}")
     }
+}
+
+/// The text's beginning, at a character's border.
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
 }

@@ -184,10 +184,11 @@ pub enum Refusal {
     /// A field of the task cannot be stored.
     #[error("{0}")]
     Invalid(String),
-    /// It was fine itself, but a neighbour in an atomic put was not.
-    #[error("not put because task {because} of the same atomic put was not")]
+    /// It was fine itself, but a neighbour in an atomic put, or another
+    /// follow-up of the same settlement, was not.
+    #[error("not put because task {because} put in the same step was not")]
     Undone {
-        /// The neighbour's position in the put, counted from 0.
+        /// The neighbour's position among them, counted from 0.
         because: usize,
     },
 }

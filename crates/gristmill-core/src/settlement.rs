@@ -90,7 +90,8 @@ pub struct Settlement {
     /// How its attempt ended.
     pub outcome: Outcome,
     /// Tasks to put in the same step; none is put when the settlement is not
-    /// recorded.
+    /// recorded, or when one of them is refused. A refused one also makes *done*
+    /// an error, or a fail where no repeating cures it.
     pub follow_ups: Vec<FollowUp>,
 }
 
@@ -125,7 +126,8 @@ pub enum SettleAnswer {
     Recorded {
         /// Where the task went.
         became: Became,
-        /// One answer a follow-up.
+        /// One answer a follow-up. Where one is refused all of them are, and
+        /// the attempt is not on record as done.
         follow_ups: Vec<PutAnswer>,
     },
     /// This token had settled this task before; nothing changed.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use gristmill_core::policy::refused_follow_up::not_done;
 use gristmill_core::{
     PutReport, PutRequest, QueueName, Result, SettleAnswer, Settlement, StoreError, WakeSignal,
 };
@@ -59,13 +60,22 @@ impl SqliteStore {
     /// *gone*, which is success.
     ///
     /// # Errors
-    /// As `settle`, and when the transaction is on another file.
+    /// As `settle`, when the transaction is on another file, and when a
+    /// follow-up of a *done* is refused: the effect beside it would stand
+    /// without what follows from it. Nothing is settled then; the transaction
+    /// itself is still the caller's, to roll back.
     pub fn complete_in(
         &self,
         transaction: &Transaction<'_>,
         settlements: &[Settlement],
     ) -> Result<(Vec<SettleAnswer>, WakeGuard)> {
-        self.inside(transaction, |write| write.settle(settlements))
+        self.inside(transaction, |write| {
+            let answers = write.settle(settlements)?;
+            match not_done(settlements, &answers, write.limits) {
+                Some(why) => Err(StoreError::Invalid(why)),
+                None => Ok(answers),
+            }
+        })
     }
 
     fn inside<T>(

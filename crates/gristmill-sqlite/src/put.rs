@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gristmill_core::policy::duplicate::{
     Places, Verdict, on_put, postponed_run_at, replaced_run_at,
 };
+use gristmill_core::policy::refused_follow_up::{faults, taken_back};
 use gristmill_core::{
     FollowUp, NewTask, PutAnswer, PutReport, PutRequest, Queue, QueueName, Refusal, Result,
     StoreError, TaskId, Unique,
@@ -64,7 +65,39 @@ impl Write<'_, '_> {
         Ok(PutReport { answers })
     }
 
-    /// Puts a settlement's follow-ups: never refused for want of room.
+    /// The answers to a settlement's follow-ups when one of them is refused;
+    /// none is put then. Looked at before anything is written, so that nothing
+    /// has to be taken back.
+    pub(crate) fn refuse_follow_ups(
+        &mut self,
+        follow_ups: &[FollowUp],
+    ) -> Result<Option<Vec<PutAnswer>>> {
+        let mut refusals = faults(follow_ups, self.limits);
+        for (FollowUp { queue, task }, refusal) in follow_ups.iter().zip(&mut refusals) {
+            let Some(queue) = self.known.find(self.db, queue)? else {
+                *refusal = Some(self.unknown(queue)?);
+                continue;
+            };
+            if refusal.is_none()
+                && let Some(PutAnswer::Refused(why)) = self.known_before(&queue, task)?
+            {
+                *refusal = Some(why);
+            }
+        }
+        if refusals.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let answers = taken_back(refusals);
+        for (FollowUp { queue, .. }, answer) in follow_ups.iter().zip(&answers) {
+            if let Some(queue) = self.known.find(self.db, queue)? {
+                self.count_answers(&queue, std::slice::from_ref(answer));
+            }
+        }
+        Ok(Some(answers))
+    }
+
+    /// Puts a settlement's follow-ups, none of which is refused: never for want
+    /// of room either.
     pub(crate) fn put_follow_ups(&mut self, follow_ups: &[FollowUp]) -> Result<Vec<PutAnswer>> {
         let mut answers = Vec::with_capacity(follow_ups.len());
         for FollowUp { queue, task } in follow_ups {
@@ -101,15 +134,10 @@ impl Write<'_, '_> {
         if let Some(refusal) = self.limits.refuse(new) {
             return Ok(PutAnswer::Refused(refusal));
         }
-        let id = new.id.as_deref().map(|id| (id, new.payload.digest()));
-        if let Some((id, digest)) = &id
-            && let Some(answer) = self.remembered(queue, id, digest)?
-        {
+        if let Some(answer) = self.known_before(queue, new)? {
             return Ok(answer);
         }
-        if let Some(refusal) = self.subject_fault(queue, new.key.as_deref())? {
-            return Ok(PutAnswer::Refused(refusal));
-        }
+        let id = new.id.as_deref().map(|id| (id, new.payload.digest()));
         let verdict = match new.key.as_deref() {
             Some(key) => on_put(self.places(queue, key)?, &queue.settings),
             None => Verdict::Enqueue { blocked: false },
@@ -139,6 +167,17 @@ impl Write<'_, '_> {
             )?;
         }
         Ok(answer)
+    }
+
+    /// The answer that stands before the key is looked at: its id was used
+    /// before, or it is about nothing.
+    fn known_before(&mut self, queue: &Arc<Queue>, new: &NewTask) -> Result<Option<PutAnswer>> {
+        if let Some(id) = &new.id
+            && let Some(answer) = self.remembered(queue, id, &new.payload.digest())?
+        {
+            return Ok(Some(answer));
+        }
+        Ok(self.subject_fault(queue, new.key.as_deref())?.map(PutAnswer::Refused))
     }
 
     /// The answer to a put whose id was used before.

@@ -1,6 +1,7 @@
 //! Settling and extending: both ask for the task's current token.
 
 use gristmill_core::policy::outcome::{Next, after_settlement};
+use gristmill_core::policy::refused_follow_up::{Instead, instead};
 use gristmill_core::settings::lease_fault;
 use gristmill_core::{
     AttemptEnd, ExtendAnswer, Extension, Outcome, Result, SettleAnswer, Settlement, StoreError,
@@ -73,8 +74,16 @@ impl Write<'_, '_> {
         };
         lease.ids.remove(at);
         let queue = self.numbered(row.queue)?;
-        let outcome = &settlement.outcome;
-        let next = after_settlement(&row.facts(), outcome, &queue.settings, self.limits, self.now);
+        let Settlement { outcome, follow_ups, .. } = settlement;
+        let refused = self.refuse_follow_ups(follow_ups)?;
+        let changed =
+            refused.as_ref().and_then(|answers| instead(outcome, follow_ups, answers, self.limits));
+        let (end, error) = match &changed {
+            Some(Instead { outcome, error }) => (outcome, Some(error.clone())),
+            None => (outcome, outcome.error()),
+        };
+        let (facts, settings) = (row.facts(), &queue.settings);
+        let next = after_settlement(&facts, end, error.clone(), settings, self.limits, self.now);
         if let Next::Back(back) = &next {
             let counters = &mut self.delta(queue.number).counters;
             if back.released {
@@ -85,11 +94,14 @@ impl Write<'_, '_> {
         }
         let end = match next {
             Next::Cancelled => AttemptEnd::Cancelled,
-            _ => outcome.end(),
+            _ => end.end(),
         };
         row.settled_token = Some(settlement.token.to_bytes().to_vec());
-        let became = self.end_attempt(&queue, row, lease, next, end, outcome.error())?;
-        let follow_ups = self.put_follow_ups(&settlement.follow_ups)?;
+        let became = self.end_attempt(&queue, row, lease, next, end, error)?;
+        let follow_ups = match refused {
+            Some(answers) => answers,
+            None => self.put_follow_ups(follow_ups)?,
+        };
         Ok(SettleAnswer::Recorded { became, follow_ups })
     }
 

@@ -150,6 +150,14 @@ macro_rules! for_each_behaviour {
                 rule_07_a_put_over_the_limit_is_an_error_without_effect,
                 rule_07_the_answers_of_one_put_come_true_together,
             }
+            rule_07_follow_ups::{
+                rule_07_a_refused_follow_up_makes_done_an_error,
+                rule_07_a_follow_up_that_stays_refused_ends_in_failed,
+                rule_07_a_follow_up_that_can_never_stand_makes_done_a_fail,
+                rule_07_a_refused_follow_up_takes_back_only_its_own_tasks,
+                rule_07_a_refused_follow_up_leaves_other_outcomes_as_they_are,
+                rule_07_a_duplicate_follow_up_is_no_refusal,
+            }
             rule_07_ids::{
                 rule_07_a_repeat_under_an_id_is_a_duplicate,
                 rule_07_an_id_is_remembered_when_the_task_is_gone,

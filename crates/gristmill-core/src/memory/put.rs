@@ -2,6 +2,7 @@
 
 use super::state::{Remembered, Row, State};
 use crate::policy::duplicate::{Places, Verdict, on_put, postponed_run_at, replaced_run_at};
+use crate::policy::refused_follow_up::{faults, taken_back};
 use crate::{
     FollowUp, NewTask, PutAnswer, PutReport, PutRequest, QueueName, Refusal, Result,
     State as TaskState, StoreError, Task, TaskId, Timestamp,
@@ -56,6 +57,38 @@ impl State {
         Ok(report)
     }
 
+    /// The answers to a settlement's follow-ups when one of them is refused;
+    /// none is put then. Looked at before anything is changed, so that nothing
+    /// has to be taken back.
+    pub(super) fn refuse_follow_ups(
+        &mut self,
+        follow_ups: &[FollowUp],
+        now: Timestamp,
+    ) -> Result<Option<Vec<PutAnswer>>> {
+        let mut refusals = faults(follow_ups, &self.limits);
+        for (FollowUp { queue, task }, refusal) in follow_ups.iter().zip(&mut refusals) {
+            let Some(number) = self.numbers.get(queue).copied() else {
+                *refusal = Some(self.unknown(queue));
+                continue;
+            };
+            if refusal.is_none()
+                && let Some(PutAnswer::Refused(why)) = self.remembered(number, task, now)?
+            {
+                *refusal = Some(why);
+            }
+        }
+        if refusals.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let answers = taken_back(refusals);
+        for (FollowUp { queue, .. }, answer) in follow_ups.iter().zip(&answers) {
+            if let Some(number) = self.numbers.get(queue).copied() {
+                self.count_answers(number, std::slice::from_ref(answer), now)?;
+            }
+        }
+        Ok(Some(answers))
+    }
+
     /// Puts a settlement's follow-ups: never refused for want of room.
     pub(super) fn put_follow_ups(
         &mut self,
@@ -108,10 +141,10 @@ impl State {
         if let Some(refusal) = self.limits.refuse(&new) {
             return Ok(PutAnswer::Refused(refusal));
         }
-        let digest = new.id.as_ref().map(|_| new.payload.digest());
-        if let Some(answer) = self.remembered(number, &new, digest, now)? {
+        if let Some(answer) = self.remembered(number, &new, now)? {
             return Ok(answer);
         }
+        let digest = new.id.as_ref().map(|_| new.payload.digest());
         let queue = self.queue_mut(number)?;
         let places = new.key.as_deref().map_or(Places::default(), |key| queue.places(key));
         let verdict = match &new.key {
@@ -153,13 +186,12 @@ impl State {
         &mut self,
         number: u32,
         new: &NewTask,
-        digest: Option<[u8; 16]>,
         now: Timestamp,
     ) -> Result<Option<PutAnswer>> {
         let queue = self.queue_mut(number)?;
         let known = new.id.as_ref().and_then(|id| queue.ids.get(id)).copied();
         Ok(match known {
-            Some((first, known, until)) if until > now => Some(if Some(known) == digest {
+            Some((first, known, until)) if until > now => Some(if known == new.payload.digest() {
                 self.duplicate_of(first)
             } else {
                 PutAnswer::Refused(Refusal::IdReused { first })

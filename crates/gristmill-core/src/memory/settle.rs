@@ -2,9 +2,10 @@
 
 use super::state::State;
 use crate::policy::outcome::{Back, Next, after_settlement};
+use crate::policy::refused_follow_up::{Instead, instead};
 use crate::settings::lease_fault;
 use crate::{
-    AttemptEnd, Became, ExtendAnswer, Extension, Outcome, Result, SettleAnswer, Settlement,
+    AttemptEnd, Became, ExtendAnswer, Extension, Result, SettleAnswer, Settlement,
     State as TaskState, StoreError, TaskId, Timestamp, Token,
 };
 
@@ -47,7 +48,15 @@ impl State {
         }
         let (facts, number) = (row.facts(), row.number);
         let settings = self.queue_mut(number)?.queue.settings.clone();
-        let next = after_settlement(&facts, &outcome, &settings, &self.limits, now);
+        let refused = self.refuse_follow_ups(&follow_ups, now)?;
+        let changed = refused
+            .as_ref()
+            .and_then(|answers| instead(&outcome, &follow_ups, answers, &self.limits));
+        let (outcome, error) = match changed {
+            Some(Instead { outcome, error }) => (outcome, Some(error)),
+            None => (outcome.clone(), outcome.error()),
+        };
+        let next = after_settlement(&facts, &outcome, error.clone(), &settings, &self.limits, now);
         if let Next::Back(back) = &next {
             let counters = &mut self.queue_mut(number)?.counters;
             if back.released {
@@ -56,8 +65,11 @@ impl State {
                 counters.retried += 1;
             }
         }
-        let became = self.end(id, token, next, &outcome, now)?;
-        let follow_ups = self.put_follow_ups(follow_ups, now)?;
+        let became = self.end(id, token, next, outcome.end(), error, now)?;
+        let follow_ups = match refused {
+            Some(answers) => answers,
+            None => self.put_follow_ups(follow_ups, now)?,
+        };
         Ok(SettleAnswer::Recorded { became, follow_ups })
     }
 
@@ -66,15 +78,16 @@ impl State {
         id: TaskId,
         token: Token,
         next: Next,
-        outcome: &Outcome,
+        end: AttemptEnd,
+        error: Option<String>,
         now: Timestamp,
     ) -> Result<Became> {
         let limits = self.limits.clone();
         let end = match next {
             Next::Cancelled => AttemptEnd::Cancelled,
-            _ => outcome.end(),
+            _ => end,
         };
-        let error = outcome.error().map(|error| limits.cut_error(&error));
+        let error = error.map(|error| limits.cut_error(&error));
         self.close_one(token);
         if let Some(row) = self.rows.get_mut(&id.0) {
             row.end_attempt(&limits, end, error.clone(), now);

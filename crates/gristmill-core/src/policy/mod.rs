@@ -11,3 +11,4 @@ pub mod moves;
 pub mod next_fire;
 pub mod outcome;
 pub mod reclaim_guard;
+pub mod refused_follow_up;

@@ -76,11 +76,13 @@ impl Facts {
     }
 }
 
-/// Decides what a settled attempt makes of its task.
+/// Decides what a settled attempt makes of its task. `error` says what went
+/// wrong: the outcome's own words, or more than those.
 #[must_use]
 pub fn after_settlement(
     facts: &Facts,
     outcome: &Outcome,
+    error: Option<String>,
     settings: &Settings,
     limits: &Limits,
     now: Timestamp,
@@ -99,9 +101,8 @@ pub fn after_settlement(
         }
         _ => {}
     }
-    let error = outcome.error();
     match outcome {
-        Outcome::Fail(text) => Next::Failed(text.clone()),
+        Outcome::Fail(_) => Next::Failed(error.unwrap_or_default()),
         Outcome::Release { at, started } => {
             let run_at = at.map_or(facts.run_at, |at| at.instant(now));
             let free = !started || facts.started_releases < limits.started_releases;
@@ -199,7 +200,9 @@ mod tests {
             let settings = Settings { max_attempts: max, ..Settings::default() };
             let now = Timestamp::from_micros(2_000_000);
             for next in [
-                after_settlement(&facts, &outcome, &settings, &Limits::default(), now),
+                after_settlement(
+                    &facts, &outcome, outcome.error(), &settings, &Limits::default(), now,
+                ),
                 after_expiry(&facts, &settings, now),
             ] {
                 if let Next::Back(back) = next {
@@ -218,7 +221,7 @@ mod tests {
             let settings = Settings { max_attempts: None, ..Settings::default() };
             let facts = Facts { cancel_requested: false, ..facts };
             let now = Timestamp::EPOCH;
-            let next = after_settlement(&facts, &outcome, &settings, &Limits::default(), now);
+            let next = after_settlement(&facts, &outcome, None, &settings, &Limits::default(), now);
             let Next::Back(back) = next else { panic!("a release goes back") };
             prop_assert_eq!(back.attempts < facts.attempts, facts.started_releases < 20);
             prop_assert_eq!(back.run_at, facts.run_at);

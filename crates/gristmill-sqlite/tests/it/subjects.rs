@@ -1,8 +1,8 @@
 //! Queues bound to a table of the application.
 
 use gristmill_core::{
-    Binding, ExtendAnswer, Extension, Outcome, PutAnswer, Refusal, SettingsPatch, SettleAnswer,
-    Store, StoreError,
+    Became, Binding, ExtendAnswer, Extension, FollowUp, Outcome, PutAnswer, Refusal, SettingsPatch,
+    SettleAnswer, Store, StoreError,
 };
 
 use crate::support::{
@@ -68,6 +68,40 @@ async fn the_deletion_is_the_applications_transaction() {
         )
         .unwrap();
     assert_eq!(stats(&store, "q").await.ready, 0);
+    sound(&store).await;
+}
+
+/// The row may come yet: the policy repeats the task. Without a key there is
+/// nothing that could come.
+#[tokio::test]
+async fn a_follow_up_without_a_subject_keeps_its_task_from_being_done() {
+    let place = Place::new();
+    let application = place.application();
+    application.execute_batch(ITEMS).unwrap();
+    let store = place.open();
+    declare(&store, "q", SettingsPatch::default()).await;
+    declare(&store, "items", bound("my \"items", "the id")).await;
+    put(&store, "q", vec![task("1"), task("2"), task("3")]).await;
+    let taken = claim(&store, "q", 3).await;
+    let mut endings = settlements(&taken, &Outcome::Done);
+    for (ending, next) in endings.iter_mut().zip([keyed("7"), task("1"), keyed("1")]) {
+        ending.follow_ups.push(FollowUp { queue: name("items"), task: next });
+    }
+    let answers = store.settle(endings).await.unwrap();
+    let became: Vec<&str> = answers
+        .iter()
+        .map(|answer| match answer {
+            SettleAnswer::Recorded { became: Became::Pending { .. }, .. } => "pending",
+            SettleAnswer::Recorded { became: Became::Failed, .. } => "failed",
+            SettleAnswer::Recorded { became: Became::Done, .. } => "done",
+            _ => "not recorded",
+        })
+        .collect();
+    assert_eq!(became, ["pending", "failed", "done"]);
+    let back = store.get(taken.tasks[0].id).await.unwrap().unwrap();
+    let why = "the follow-up to 'items' was refused: my \"items has no row with the id = '7'";
+    assert_eq!(back.error.as_deref(), Some(why));
+    assert_eq!(stats(&store, "items").await.ready, 1);
     sound(&store).await;
 }
 

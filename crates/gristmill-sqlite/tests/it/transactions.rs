@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gristmill_core::{Outcome, SettingsPatch, SettleAnswer, Store, StoreError};
+use gristmill_core::{FollowUp, Outcome, SettingsPatch, SettleAnswer, Store, StoreError};
 
 use crate::support::{
     Place, claim, declare, done, keyed, name, put, request, settlements, sound, stats, task,
@@ -75,6 +75,36 @@ async fn an_effect_and_its_completion_are_one() {
     assert_eq!(done(&store, &taken).await, [SettleAnswer::Gone, SettleAnswer::Gone]);
     // The one that waited behind the key came into the order with it.
     assert_eq!(claim(&store, "q", 9).await.tasks.len(), 1);
+    sound(&store).await;
+}
+
+#[tokio::test]
+async fn a_refused_follow_up_completes_nothing_and_leaves_the_transaction_usable() {
+    let place = Place::new();
+    let store = place.open();
+    declare(&store, "q", SettingsPatch::default()).await;
+    put(&store, "q", vec![keyed("a"), task("2"), task("3")]).await;
+    let taken = claim(&store, "q", 3).await;
+    let mut application = place.application();
+    application.execute_batch("CREATE TABLE effect (id INTEGER)").unwrap();
+    let mut endings = settlements(&taken, &Outcome::Done);
+    let follow_up = |queue| FollowUp { queue: name(queue), task: task("next") };
+    endings[1].follow_ups = vec![follow_up("q"), follow_up("nobody")];
+    let transaction = application.transaction().unwrap();
+    transaction.execute_batch("INSERT INTO effect VALUES (1)").unwrap();
+    let refused = store.complete_in(&transaction, &endings).map(drop);
+    let why = "the follow-up to 'nobody' was refused: there is no queue 'nobody'".to_owned();
+    assert_eq!(refused, Err(StoreError::Invalid(why)));
+    // Nothing of the call stands, and the transaction goes on.
+    endings[1].follow_ups.pop();
+    let (answers, guard) = store.complete_in(&transaction, &endings).unwrap();
+    assert!(answers.iter().all(SettleAnswer::is_recorded), "{answers:?}");
+    transaction.commit().unwrap();
+    guard.committed();
+    let effects: i64 =
+        application.query_row("SELECT count(*) FROM effect", [], |row| row.get(0)).unwrap();
+    assert_eq!(effects, 1);
+    assert_eq!(claim(&store, "q", 9).await.tasks.len(), 1, "the one follow-up");
     sound(&store).await;
 }
 

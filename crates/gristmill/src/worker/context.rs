@@ -114,7 +114,10 @@ impl Context {
     }
 
     /// Puts another task in the same step that settles this one as done: both
-    /// happen or neither. Nothing is put when the attempt ends otherwise.
+    /// happen or neither. Nothing is put when the attempt ends otherwise. Where
+    /// the store refuses it (an unknown queue, a payload that is too large),
+    /// the attempt is on record as an error with that reason, or as failed
+    /// where no repeating cures it, and none of its follow-ups is put.
     ///
     /// # Errors
     /// When the task has no form as a payload.
@@ -150,8 +153,9 @@ impl Context {
     /// `committed()` on the guard, and return `Ok`.
     ///
     /// # Errors
-    /// When the store is not SQLite, the settlement itself fails, or the lease
-    /// was lost: then roll back, for another worker has the task.
+    /// When the store is not SQLite, the settlement itself fails, a follow-up is
+    /// refused (nothing is settled then), or the lease was lost: then roll
+    /// back, for another worker has the task.
     pub fn complete_in(&self, transaction: &Transaction<'_>) -> Result<WakeGuard, Error> {
         let needs = "completing in your transaction";
         let sqlite = self.lease.mill.sqlite().ok_or(Error::NotSqlite(needs))?;
@@ -165,8 +169,9 @@ impl Context {
     /// then, and tasks that were claimed together with this one may run again.
     ///
     /// # Errors
-    /// When the store is not PostgreSQL, the settlement itself fails, or the
-    /// lease was lost: then roll back, for another worker has the task.
+    /// When the store is not PostgreSQL, the settlement itself fails, a
+    /// follow-up is refused (nothing is settled then), or the lease was lost:
+    /// then roll back, for another worker has the task.
     pub async fn complete_in_postgres(
         &self,
         transaction: &gristmill_postgres::tokio_postgres::Transaction<'_>,

@@ -19,7 +19,8 @@ pub struct WorkReport {
     /// Tasks that were gone when their attempt ended: completed in a
     /// transaction of the handler's, or deleted with their subject.
     pub gone: u64,
-    /// Follow-ups the store did not take; each is logged as an error.
+    /// Follow-ups the store refused. Each is logged as an error, and its task
+    /// counts as not done: the store has it as an error or as failed.
     pub follow_ups_refused: u64,
     /// Cycles (a batch from its first start to its last end) that took longer
     /// than [`SLOW_CYCLE`](super::SLOW_CYCLE); each is logged as a warning.

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use gristmill_core::policy::refused_follow_up::{Instead, instead};
 use gristmill_core::{
-    Became, ClaimedTask, Outcome, PutAnswer, QueueName, SettleAnswer, Settlement, State, Store,
-    StoreError, Task, TaskId,
+    Became, ClaimedTask, Limits, Outcome, PutAnswer, QueueName, Refusal, SettleAnswer, Settlement,
+    State, Store, StoreError, Task, TaskId,
 };
 use tokio::sync::Notify;
 
@@ -194,7 +195,7 @@ impl Settler {
                 () = given_up(stop) => Err(StoreError::Closed),
             };
             match answers {
-                Ok(answers) => return self.recorded(list, answers),
+                Ok(answers) => return self.recorded(list, answers, store.limits()),
                 Err(StoreError::Held(_)) => {
                     let open = list.len();
                     tracing::warn!(open, "somebody's open transaction holds up settlements");
@@ -250,7 +251,7 @@ impl Settler {
                     Err(StoreError::Held(_)) => self.aside.again(turn),
                     Ok(answers) => {
                         self.aside.settled(&turn);
-                        self.recorded(turn, answers);
+                        self.recorded(turn, answers, store.limits());
                     }
                     // They fare like any other now.
                     Err(_) => {
@@ -264,11 +265,18 @@ impl Settler {
 
     /// Counts what the store answered. In runs of equal kind, for there may be
     /// a thousand and each count has a lock.
-    fn recorded(&self, list: Vec<Pending>, answers: Vec<SettleAnswer>) {
+    fn recorded(&self, list: Vec<Pending>, answers: Vec<SettleAnswer>, limits: &Limits) {
         let mut report = WorkReport::default();
         let mut closing: Option<(Context, usize)> = None;
         let mut well: Option<(Arc<Served>, u64)> = None;
-        for (pending, answer) in list.into_iter().zip(answers) {
+        for (mut pending, answer) in list.into_iter().zip(answers) {
+            if let SettleAnswer::Recorded { follow_ups, .. } = &answer {
+                let Settlement { outcome, follow_ups: asked, .. } = &pending.settlement;
+                if let Some(Instead { outcome, .. }) = instead(outcome, asked, follow_ups, limits) {
+                    // What is on record, not what the handler said.
+                    pending.settlement.outcome = outcome;
+                }
+            }
             count(&mut report, &pending, &answer);
             let Pending { served, context, settlement } = pending;
             match &settlement.outcome {
@@ -392,12 +400,16 @@ fn count(report: &mut WorkReport, pending: &Pending, answer: &SettleAnswer) {
         _ => report.not_done += 1,
     }
     let SettleAnswer::Recorded { follow_ups, .. } = answer else { return };
-    for answer in follow_ups {
-        // The task itself is done by then, so all that is left is to say it
-        // loudly.
-        if let PutAnswer::Refused(why) = answer {
-            tracing::error!(id = %pending.context.id, %why, "a follow-up was refused");
-            report.follow_ups_refused += 1;
+    for (answer, follow_up) in follow_ups.iter().zip(&pending.settlement.follow_ups) {
+        match answer {
+            // The one it was taken back for is told by itself.
+            PutAnswer::Refused(Refusal::Undone { .. }) => {}
+            PutAnswer::Refused(why) => {
+                let (id, queue) = (pending.context.id, &follow_up.queue);
+                tracing::error!(%id, %queue, %why, "a follow-up was refused: its task is not done");
+                report.follow_ups_refused += 1;
+            }
+            _ => {}
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The worker: what becomes of tasks whose handlers succeed, fail, panic,
 //! hang, block, or are stopped.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gristmill::core::Backoff;
 use gristmill::worker::Worker;
-use gristmill::{State, TaskType};
+use gristmill::{Payload, RawTask, State, TaskType};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
 
@@ -43,6 +43,42 @@ async fn done_tasks_are_gone_and_their_follow_ups_stand() {
         assert_eq!(report.done, 20);
         assert_eq!(mill.inspect().queue("mails").await.unwrap().total(), 0);
         assert_eq!(mill.inspect().queue("after").await.unwrap().ready, 20);
+    }
+}
+
+/// Both or neither: the work that was not put must not be lost with its cause.
+#[tokio::test]
+async fn a_task_whose_follow_up_is_refused_is_not_done() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Mail>().with(|s| s.max_attempts = Some(Some(1))).await.unwrap();
+        for to in ["nobody", "large", "fine"] {
+            mill.put(Mail::to(to)).await.unwrap();
+        }
+        let failed = Arc::new(Mutex::new(Vec::new()));
+        let told = failed.clone();
+        let worker = Worker::new(&mill)
+            .handle(|mail: Mail, context| async move {
+                let next = match mail.to.as_str() {
+                    "fine" => return Ok(()),
+                    "nobody" => RawTask::raw("nobody", Payload::default()),
+                    _ => RawTask::raw("mails", Payload::raw(vec![0; 2 << 20])),
+                };
+                context.follow_up_raw(next).map_err(|e| e.to_string())
+            })
+            .on_failed(move |failed| told.lock().unwrap().push(failed.error.to_owned()))
+            .drain(true);
+        let report = worker.run(never()).await.unwrap();
+        assert_eq!((report.done, report.not_done, report.follow_ups_refused), (1, 2, 2));
+        let mut failed = failed.lock().unwrap().clone();
+        failed.sort();
+        let large = "the payload has 2097152 bytes and 1048576 are allowed";
+        let said = [
+            format!("the follow-up to 'mails' was refused: {large}"),
+            "the follow-up to 'nobody' was refused: there is no queue 'nobody'".to_owned(),
+        ];
+        assert_eq!(failed, said, "whoever asked is told why");
+        let queue = mill.inspect().queue("mails").await.unwrap();
+        assert_eq!((queue.failed, queue.counters.done), (2, 1));
     }
 }
 

@@ -83,6 +83,8 @@ defects! {
     TearsPutsApart => "rule_07",
     /// A caller's id is forgotten when its task is done.
     ForgetsIdsOfDoneTasks => "rule_07",
+    /// A task is done although its follow-up was refused.
+    LosesRefusedFollowUps => "rule_07",
     /// Payloads are kept as text.
     KeepsPayloadsAsText => "rule_07",
     /// Follow-ups are refused when the queue is full.

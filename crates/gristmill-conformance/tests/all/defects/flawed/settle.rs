@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gristmill_core::{
-    Action, Became, Fire, FireAnswer, Operation, OperationAnswer, OperationReport, Outcome,
-    PutAnswer, PutRequest, QueueStats, Result, Selection, SettleAnswer, Settlement, State, Store,
-    When,
+    Action, Became, Fire, FireAnswer, FollowUp, Operation, OperationAnswer, OperationReport,
+    Outcome, PutAnswer, PutRequest, QueueStats, Refusal, Result, Selection, SettleAnswer,
+    Settlement, State, Store, TaskId, When,
 };
 
 use super::{Defect, Flawed, lock};
@@ -25,6 +25,7 @@ impl Flawed {
         let given = settlements.clone();
         let mut answers = match self.defect {
             Some(Defect::AsksFollowUpsForRoom) => self.settle_with_room(settlements).await?,
+            Some(Defect::LosesRefusedFollowUps) => self.settle_without_refused(settlements).await?,
             Some(Defect::TearsSettlementsApart) => self.settle_in_two_steps(settlements).await?,
             _ => self.inner().settle(settlements).await?,
         };
@@ -119,6 +120,48 @@ impl Flawed {
             answers.push(answer);
         }
         Ok(answers)
+    }
+
+    async fn settle_without_refused(
+        &self,
+        settlements: Vec<Settlement>,
+    ) -> Result<Vec<SettleAnswer>> {
+        let mut answers = Vec::new();
+        for mut settlement in settlements {
+            let follow_ups = std::mem::take(&mut settlement.follow_ups);
+            let mut refused = Vec::new();
+            for (n, follow_up) in follow_ups.into_iter().enumerate() {
+                let PutAnswer::Refused(why) = self.would_be(&follow_up).await? else {
+                    settlement.follow_ups.push(follow_up);
+                    continue;
+                };
+                refused.push((n, PutAnswer::Refused(why)));
+            }
+            let mut answer = self.inner().settle(vec![settlement]).await?.remove(0);
+            if let SettleAnswer::Recorded { follow_ups, .. } = &mut answer {
+                for (n, refusal) in refused {
+                    follow_ups.insert(n, refusal);
+                }
+            }
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    /// The answer to a put that leaves nothing behind: an atomic one whose
+    /// neighbour is refused.
+    async fn would_be(&self, follow_up: &FollowUp) -> Result<PutAnswer> {
+        let mut bad = follow_up.task.clone();
+        bad.key = Some(String::new());
+        let queue = follow_up.queue.clone();
+        let tasks = vec![follow_up.task.clone(), bad];
+        let answers = self.inner().put(PutRequest { queue, tasks, atomic: true }).await?.answers;
+        Ok(match answers.into_iter().next() {
+            Some(PutAnswer::Refused(Refusal::Undone { .. })) | None => {
+                PutAnswer::Enqueued { id: TaskId(0) }
+            }
+            Some(answer) => answer,
+        })
     }
 
     async fn settle_in_two_steps(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {

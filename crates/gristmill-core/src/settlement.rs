@@ -1,8 +1,9 @@
 //! Settling: telling the store how an attempt ended, under the lease's token.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use crate::{AttemptEnd, FollowUp, PutAnswer, TaskId, Timestamp, Token};
+use crate::{AttemptEnd, FollowUp, PutAnswer, QueueName, TaskId, Timestamp, Token};
 
 /// When a task that goes back may run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +101,54 @@ impl Settlement {
     #[must_use]
     pub const fn new(id: TaskId, token: Token, outcome: Outcome) -> Self {
         Settlement { id, token, outcome, follow_ups: Vec::new() }
+    }
+}
+
+/// Whether the settlements of one call must be recorded one after the other, each
+/// with its follow-ups, because a later one may depend on what an earlier one did:
+/// a task is named twice, or two tasks have follow-ups under one id.
+///
+/// Otherwise all of them are recorded first and then the follow-ups are put, queue
+/// by queue in the order of names.
+#[must_use]
+pub fn need_turns(settlements: &[Settlement]) -> bool {
+    let (mut tasks, mut ids) = (HashSet::new(), HashMap::new());
+    settlements.iter().enumerate().any(|(at, settlement)| {
+        let mut named = settlement
+            .follow_ups
+            .iter()
+            .filter_map(|follow_up| follow_up.task.id.as_deref().map(|id| (&follow_up.queue, id)));
+        !tasks.insert(settlement.id) || named.any(|named| *ids.entry(named).or_insert(at) != at)
+    })
+}
+
+/// The order in which the follow-ups of one call are put: the position of the
+/// settlement and of its follow-up, by queue. `is_put` says of a settlement
+/// whether its follow-ups are put at all.
+#[must_use]
+pub fn put_order(
+    settlements: &[Settlement],
+    is_put: impl Fn(usize) -> bool,
+) -> Vec<(usize, usize)> {
+    let numbered = settlements.iter().enumerate().filter(|(at, _)| is_put(*at));
+    let mut order: Vec<(&QueueName, usize, usize)> = numbered
+        .flat_map(|(at, settlement)| {
+            let queues = settlement.follow_ups.iter().enumerate();
+            queues.map(move |(nth, follow_up)| (&follow_up.queue, at, nth))
+        })
+        .collect();
+    order.sort();
+    order.into_iter().map(|(_, at, nth)| (at, nth)).collect()
+}
+
+/// Adds the answers to follow-ups, which were put in whatever order, to those of
+/// their settlements.
+pub fn add_follow_ups(answers: &mut [SettleAnswer], mut put: Vec<(usize, usize, PutAnswer)>) {
+    put.sort_by_key(|(at, nth, _)| (*at, *nth));
+    for (at, _, answer) in put {
+        if let Some(SettleAnswer::Recorded { follow_ups, .. }) = answers.get_mut(at) {
+            follow_ups.push(answer);
+        }
     }
 }
 

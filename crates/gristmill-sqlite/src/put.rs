@@ -96,20 +96,16 @@ impl Write<'_, '_> {
         Ok(Some(answers))
     }
 
-    /// Puts a settlement's follow-ups, none of which is refused: never for want
-    /// of room either.
-    pub(crate) fn put_follow_ups(&mut self, follow_ups: &[FollowUp]) -> Result<Vec<PutAnswer>> {
-        let mut answers = Vec::with_capacity(follow_ups.len());
-        for FollowUp { queue, task } in follow_ups {
-            let Some(queue) = self.known.find(self.db, queue)? else {
-                answers.push(PutAnswer::Refused(self.unknown(queue)?));
-                continue;
-            };
-            let answer = self.put_one(&queue, task, Door::FollowUp)?;
-            self.count_answers(&queue, std::slice::from_ref(&answer));
-            answers.push(answer);
-        }
-        Ok(answers)
+    /// Puts a follow-up of a settlement, which is not refused: never for want of
+    /// room either.
+    pub(crate) fn put_follow_up(&mut self, follow_up: &FollowUp) -> Result<PutAnswer> {
+        let FollowUp { queue, task } = follow_up;
+        let Some(queue) = self.known.find(self.db, queue)? else {
+            return Ok(PutAnswer::Refused(self.unknown(queue)?));
+        };
+        let answer = self.put_one(&queue, task, Door::FollowUp)?;
+        self.count_answers(&queue, std::slice::from_ref(&answer));
+        Ok(answer)
     }
 
     fn unknown(&self, queue: &QueueName) -> Result<Refusal> {

@@ -3,6 +3,7 @@
 use gristmill_core::policy::outcome::{Next, after_settlement};
 use gristmill_core::policy::refused_follow_up::{Instead, instead};
 use gristmill_core::settings::lease_fault;
+use gristmill_core::settlement::{add_follow_ups, need_turns, put_order};
 use gristmill_core::{
     AttemptEnd, ExtendAnswer, Extension, Outcome, Result, SettleAnswer, Settlement, StoreError,
     TaskId, Token,
@@ -24,6 +25,37 @@ impl Write<'_, '_> {
                 self.limits.settlements
             )));
         }
+        let together = if need_turns(settlements) { 1 } else { settlements.len().max(1) };
+        let mut answers = Vec::with_capacity(settlements.len());
+        for settlements in settlements.chunks(together) {
+            answers.extend(self.settle_together(settlements)?);
+        }
+        Ok(answers)
+    }
+
+    /// Records settlements, and then puts the follow-ups of those that stand.
+    fn settle_together(&mut self, settlements: &[Settlement]) -> Result<Vec<SettleAnswer>> {
+        let mut answers = self.record(settlements)?;
+        let refused: Vec<bool> = answers
+            .iter()
+            .map(|answer| match answer {
+                SettleAnswer::Recorded { follow_ups, .. } => !follow_ups.is_empty(),
+                _ => true,
+            })
+            .collect();
+        let mut put = Vec::new();
+        for (at, nth) in put_order(settlements, |at| refused.get(at) == Some(&false)) {
+            let follow_up = settlements.get(at).and_then(|s| s.follow_ups.get(nth));
+            if let Some(follow_up) = follow_up {
+                put.push((at, nth, self.put_follow_up(follow_up)?));
+            }
+        }
+        add_follow_ups(&mut answers, put);
+        Ok(answers)
+    }
+
+    /// Records settlements; the answers have only refused follow-ups.
+    fn record(&mut self, settlements: &[Settlement]) -> Result<Vec<SettleAnswer>> {
         let mut answers = Vec::with_capacity(settlements.len());
         for of_token in settlements.chunk_by(|a, b| a.token == b.token) {
             let Some(first) = of_token.first() else {
@@ -98,11 +130,7 @@ impl Write<'_, '_> {
         };
         row.settled_token = Some(settlement.token.to_bytes().to_vec());
         let became = self.end_attempt(&queue, row, lease, next, end, error)?;
-        let follow_ups = match refused {
-            Some(answers) => answers,
-            None => self.put_follow_ups(follow_ups)?,
-        };
-        Ok(SettleAnswer::Recorded { became, follow_ups })
+        Ok(SettleAnswer::Recorded { became, follow_ups: refused.unwrap_or_default() })
     }
 
     /// The answer when no such task stands.

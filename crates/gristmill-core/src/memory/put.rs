@@ -89,23 +89,19 @@ impl State {
         Ok(Some(answers))
     }
 
-    /// Puts a settlement's follow-ups: never refused for want of room.
-    pub(super) fn put_follow_ups(
+    /// Puts a follow-up of a settlement: never refused for want of room.
+    pub(super) fn put_follow_up(
         &mut self,
-        follow_ups: Vec<FollowUp>,
+        follow_up: FollowUp,
         now: Timestamp,
-    ) -> Result<Vec<PutAnswer>> {
-        let mut answers = Vec::with_capacity(follow_ups.len());
-        for FollowUp { queue, task } in follow_ups {
-            let Some(number) = self.numbers.get(&queue).copied() else {
-                answers.push(PutAnswer::Refused(self.unknown(&queue)));
-                continue;
-            };
-            let answer = self.put_one(number, task, Door::FollowUp, now, &mut Vec::new())?;
-            self.count_answers(number, std::slice::from_ref(&answer), now)?;
-            answers.push(answer);
-        }
-        Ok(answers)
+    ) -> Result<PutAnswer> {
+        let FollowUp { queue, task } = follow_up;
+        let Some(number) = self.numbers.get(&queue).copied() else {
+            return Ok(PutAnswer::Refused(self.unknown(&queue)));
+        };
+        let answer = self.put_one(number, task, Door::FollowUp, now, &mut Vec::new())?;
+        self.count_answers(number, std::slice::from_ref(&answer), now)?;
+        Ok(answer)
     }
 
     fn unknown(&self, queue: &QueueName) -> Refusal {

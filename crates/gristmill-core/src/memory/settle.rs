@@ -4,6 +4,7 @@ use super::state::State;
 use crate::policy::outcome::{Back, Next, after_settlement};
 use crate::policy::refused_follow_up::{Instead, instead};
 use crate::settings::lease_fault;
+use crate::settlement::{add_follow_ups, need_turns, put_order};
 use crate::{
     AttemptEnd, Became, ExtendAnswer, Extension, Result, SettleAnswer, Settlement,
     State as TaskState, StoreError, TaskId, Timestamp, Token,
@@ -26,11 +27,46 @@ impl State {
                 self.limits.settlements
             )));
         }
-        settlements.into_iter().map(|settlement| self.settle_one(settlement, now)).collect()
+        let together = if need_turns(&settlements) { 1 } else { settlements.len().max(1) };
+        let mut answers = Vec::with_capacity(settlements.len());
+        for settlements in settlements.chunks(together) {
+            answers.extend(self.settle_together(settlements, now)?);
+        }
+        Ok(answers)
     }
 
-    fn settle_one(&mut self, settlement: Settlement, now: Timestamp) -> Result<SettleAnswer> {
+    /// Records settlements, and then puts the follow-ups of those that stand.
+    fn settle_together(
+        &mut self,
+        settlements: &[Settlement],
+        now: Timestamp,
+    ) -> Result<Vec<SettleAnswer>> {
+        let mut answers = Vec::with_capacity(settlements.len());
+        let mut refused = Vec::with_capacity(settlements.len());
+        for settlement in settlements {
+            let answer = self.settle_one(settlement, now)?;
+            refused.push(match &answer {
+                SettleAnswer::Recorded { follow_ups, .. } => !follow_ups.is_empty(),
+                _ => true,
+            });
+            answers.push(answer);
+        }
+        let mut put = Vec::new();
+        for (at, nth) in put_order(settlements, |at| refused.get(at) == Some(&false)) {
+            let follow_up = settlements.get(at).and_then(|s| s.follow_ups.get(nth));
+            if let Some(follow_up) = follow_up {
+                put.push((at, nth, self.put_follow_up(follow_up.clone(), now)?));
+            }
+        }
+        add_follow_ups(&mut answers, put);
+        Ok(answers)
+    }
+
+    /// Records one settlement. Its follow-ups are yet to be put, unless the answer
+    /// has their refusals.
+    fn settle_one(&mut self, settlement: &Settlement, now: Timestamp) -> Result<SettleAnswer> {
         let Settlement { id, token, outcome, follow_ups } = settlement;
+        let (id, token) = (*id, *token);
         let Some(row) = self.rows.get(&id.0) else {
             return Ok(match self.done.get(&id.0) {
                 Some(row) if row.settled == Some(token) => SettleAnswer::AlreadyRecorded,
@@ -48,10 +84,10 @@ impl State {
         }
         let (facts, number) = (row.facts(), row.number);
         let settings = self.queue_mut(number)?.queue.settings.clone();
-        let refused = self.refuse_follow_ups(&follow_ups, now)?;
+        let refused = self.refuse_follow_ups(follow_ups, now)?;
         let changed = refused
             .as_ref()
-            .and_then(|answers| instead(&outcome, &follow_ups, answers, &self.limits));
+            .and_then(|answers| instead(outcome, follow_ups, answers, &self.limits));
         let (outcome, error) = match changed {
             Some(Instead { outcome, error }) => (outcome, Some(error)),
             None => (outcome.clone(), outcome.error()),
@@ -66,11 +102,7 @@ impl State {
             }
         }
         let became = self.end(id, token, next, outcome.end(), error, now)?;
-        let follow_ups = match refused {
-            Some(answers) => answers,
-            None => self.put_follow_ups(follow_ups, now)?,
-        };
-        Ok(SettleAnswer::Recorded { became, follow_ups })
+        Ok(SettleAnswer::Recorded { became, follow_ups: refused.unwrap_or_default() })
     }
 
     fn end(

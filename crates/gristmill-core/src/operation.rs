@@ -119,6 +119,9 @@ pub enum OperationAnswer {
     DuplicateOf(TaskId),
     /// The action does not apply to its state.
     WrongState(State),
+    /// Somebody's open transaction has changed it: nothing was done. Try again
+    /// when that has ended.
+    Held,
     /// There is no such task.
     Gone,
 }

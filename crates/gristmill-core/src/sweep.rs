@@ -15,6 +15,11 @@ pub struct SweepReport {
     pub promoted: u64,
     /// Blocked tasks whose key had become free unnoticed.
     pub unblocked: u64,
+    /// Puts that a transaction had answered as duplicates, and whose task ran
+    /// before it committed: they stand now. Only PostgreSQL has them.
+    pub put_again: u64,
+    /// Tasks of bound subjects that went without the store's being told.
+    pub without_subject: u64,
     /// Callers' ids past their window.
     pub forgotten_ids: u64,
     /// Kept done and resolved tasks past their time.

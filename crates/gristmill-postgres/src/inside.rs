@@ -14,7 +14,7 @@ use crate::answer::{Answer, column};
 use crate::connection::{Texts, query_in};
 use crate::errors::{Intent, corrupt, fault};
 use crate::put::{self, Columns, Sifted};
-use crate::settle::{Settling, settled};
+use crate::settle::{Asked, Settling, not_done, settled};
 use crate::sql::Sql;
 use crate::store::Inner;
 
@@ -72,6 +72,8 @@ impl Theirs for &Transaction<'_> {
 impl PostgresStore {
     /// Puts tasks in the caller's transaction: they stand when, and only when,
     /// it is committed. Nobody waits for that commit but a put of an equal key.
+    /// What is answered as a duplicate is followed by a run after the commit, also
+    /// when the task that stood for it ran before.
     ///
     /// # Errors
     /// As `put`, and when the transaction is on another database. PostgreSQL
@@ -89,8 +91,15 @@ impl PostgresStore {
     /// settlement come true together. The worker's own `done` then answers
     /// *gone*, which is success.
     ///
+    /// The settlement is carried out as the transaction commits and holds nothing
+    /// before: the claim's other tasks are settled and its lease is prolonged
+    /// meanwhile. A lease that is lost before the commit makes the commit fail.
+    ///
     /// # Errors
-    /// As `settle`, and when the transaction is on another database.
+    /// As `settle`, when the transaction is on another database, and when a
+    /// follow-up of a *done* is refused: the effect beside it would stand without
+    /// what follows from it. Nothing is settled then, and the transaction is
+    /// usable still.
     pub async fn complete_in(
         &self,
         transaction: &Transaction<'_>,
@@ -130,13 +139,22 @@ impl PostgresStore {
         settlements: &[Settlement],
     ) -> Result<(Vec<SettleAnswer>, WakeGuard)> {
         self.check_same_store(theirs).await?;
-        let limits = &self.inner.limits;
-        let settling = Settling::new(settlements, limits, false, self.inner.now())?;
-        let rows = theirs.ask(&self.inner.pool.texts, Sql::Settle, &settling.values()).await?;
-        let row = rows.first().ok_or_else(|| corrupt("a settlement", "it has no answer"))?;
-        let mut done = settled(row, settlements, &settling, limits)?;
-        self.inner.name_unknown(&mut done, settlements).await?;
-        let guard = WakeGuard { inner: self.inner.clone(), queues: done.woken };
+        let inner = &self.inner;
+        let mut asked = Asked::all(settlements);
+        let done = loop {
+            let now = inner.now();
+            let settling = Settling::new(settlements, &asked, &inner.limits, false, now)?;
+            let rows = theirs.ask(&inner.pool.texts, Sql::Settle, &settling.values()).await?;
+            let row = rows.first().ok_or_else(|| corrupt("a settlement", "it has no answer"))?;
+            if let Some(done) = settled(row, &asked)? {
+                break done;
+            }
+            inner.amend(row, &mut asked).await?;
+            if let Some(refused) = not_done(&asked) {
+                return Err(refused);
+            }
+        };
+        let guard = WakeGuard { inner: inner.clone(), queues: done.woken };
         Ok((done.answers, guard))
     }
 

@@ -45,6 +45,7 @@ impl Inner {
                     let state = state.parse().map_err(|e| corrupt("a task's state", e))?;
                     OperationAnswer::WrongState(state)
                 }
+                "held" => OperationAnswer::Held,
                 _ => OperationAnswer::Gone,
             };
             if let Some(queue) = column::<Option<&str>>(row, 4)? {

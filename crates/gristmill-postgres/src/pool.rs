@@ -167,7 +167,7 @@ impl Pool {
     fn lane(&self, sql: Sql) -> &Lane {
         match sql {
             // What a heartbeat's thread does.
-            Sql::Extend | Sql::Sweep => &self.pulse,
+            Sql::Extend | Sql::Reclaim | Sql::DueChores | Sql::DoChore => &self.pulse,
             _ => &self.common,
         }
     }

@@ -140,10 +140,11 @@ pub(crate) fn check(request: &PutRequest, limits: &Limits) -> Result<()> {
 }
 
 /// What is told of the queue beside a refusal.
-struct About<'a> {
-    capacity: Option<i64>,
-    table: Option<&'a str>,
-    column: Option<&'a str>,
+#[derive(Debug, Default)]
+pub(crate) struct About<'a> {
+    pub(crate) capacity: Option<i64>,
+    pub(crate) table: Option<&'a str>,
+    pub(crate) column: Option<&'a str>,
 }
 
 /// The answers of a put, or none when there is no such queue.
@@ -176,7 +177,7 @@ pub(crate) fn answers(row: &impl Answer, fit: &[&NewTask]) -> Result<Option<Vec<
     Ok(Some(made))
 }
 
-fn answer(
+pub(crate) fn answer(
     outcome: i16,
     id: Option<i64>,
     run_at: Option<At>,
@@ -193,7 +194,12 @@ fn answer(
     })
 }
 
-fn refusal(detail: &str, id: Option<i64>, task: &NewTask, about: &About<'_>) -> Result<Refusal> {
+pub(crate) fn refusal(
+    detail: &str,
+    id: Option<i64>,
+    task: &NewTask,
+    about: &About<'_>,
+) -> Result<Refusal> {
     let table = about.table.unwrap_or_default().to_owned();
     Ok(match detail {
         "queue_full" => Refusal::QueueFull { capacity: about.capacity.map_or(0, count) },
@@ -207,22 +213,6 @@ fn refusal(detail: &str, id: Option<i64>, task: &NewTask, about: &About<'_>) -> 
         },
         other => Refusal::Invalid(other.strip_prefix("invalid:").unwrap_or(other).to_owned()),
     })
-}
-
-/// One follow-up's answer; none when there is no such queue.
-pub(crate) fn follow_up(
-    outcome: i16,
-    id: Option<i64>,
-    run_at: Option<At>,
-    source: Option<String>,
-    detail: Option<&str>,
-    task: &NewTask,
-) -> Result<Option<PutAnswer>> {
-    if detail == Some("unknown_queue") {
-        return Ok(None);
-    }
-    let about = About { capacity: None, table: None, column: None };
-    answer(outcome, id, run_at, source, detail, task, &about).map(Some)
 }
 
 fn known(id: Option<i64>) -> Result<TaskId> {

@@ -1,13 +1,14 @@
 //! Settling: settlements as the arrays that `settle_many` takes, and its
 //! answers.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use gristmill_core::policy::refused_follow_up::{Instead, faults, instead, taken_back};
 use gristmill_core::settings::lease_fault;
+use gristmill_core::settlement::need_turns;
 use gristmill_core::{
     Became, ExtendAnswer, Extension, FollowUp, Limits, NewTask, Outcome, PutAnswer, QueueName,
-    Result, SettleAnswer, Settlement, StoreError, TaskId, When,
+    Refusal, Result, SettleAnswer, Settlement, StoreError, TaskId, When,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -16,7 +17,7 @@ use crate::answer::{Answer, column};
 use crate::codec::{self, span};
 use crate::errors::corrupt;
 use crate::held::Patience;
-use crate::put::{Columns, follow_up};
+use crate::put::{self, Columns};
 use crate::sql::Sql;
 use crate::store::Inner;
 use crate::wire::{At, Uuid};
@@ -24,6 +25,46 @@ use crate::wire::{At, Uuid};
 /// Stands for a follow-up that cannot be stored, whose fields may not even be
 /// sent.
 static BLANK: LazyLock<NewTask> = LazyLock::new(NewTask::default);
+
+/// How often the follow-ups of a call may turn out to be refused: each time it is
+/// asked again without those of at least one more task.
+const ROUNDS: usize = 1_000;
+
+/// A settlement, and what is recorded instead once a follow-up of it is refused.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    settlement: &'a Settlement,
+    refused: Option<(Option<Instead>, Vec<PutAnswer>)>,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn all(settlements: &'a [Settlement]) -> Vec<Self> {
+        settlements.iter().map(|settlement| Asked { settlement, refused: None }).collect()
+    }
+
+    fn instead(&self) -> Option<&Instead> {
+        self.refused.as_ref().and_then(|(instead, _)| instead.as_ref())
+    }
+
+    fn outcome(&self) -> &Outcome {
+        self.instead().map_or(&self.settlement.outcome, |instead| &instead.outcome)
+    }
+
+    fn error(&self) -> Option<String> {
+        match self.instead() {
+            Some(instead) => Some(instead.error.clone()),
+            None => self.settlement.outcome.error(),
+        }
+    }
+
+    fn when(&self) -> Option<When> {
+        match self.outcome() {
+            Outcome::Retry { at, .. } => Some(*at),
+            Outcome::Release { at, .. } => *at,
+            _ => None,
+        }
+    }
+}
 
 /// Settlements as columns; what no settlement says is absent.
 #[derive(Debug)]
@@ -35,12 +76,12 @@ pub(crate) struct Settling<'a> {
     ats: Option<Vec<Option<At>>>,
     delays: Option<Vec<Option<i64>>>,
     started: Option<Vec<bool>>,
+    /// Whose each follow-up is, counted from one; negative when it was refused.
     of: Option<Vec<i32>>,
     queues: Option<Vec<&'a str>>,
-    /// Nothing for a follow-up that the limits refuse: it is only counted.
+    /// Nothing for a follow-up that is wrong in itself.
     payloads: Option<Vec<Option<&'a [u8]>>>,
     columns: Columns<'a>,
-    sent: Vec<(usize, &'a FollowUp)>,
     own: bool,
     /// A settlement of the store's own does not wait long for somebody else's
     /// open transaction: others wait for the same connection.
@@ -48,85 +89,77 @@ pub(crate) struct Settling<'a> {
     free: i32,
     kept: i32,
     now: Option<At>,
+    in_turn: bool,
 }
 
 impl<'a> Settling<'a> {
     pub(crate) fn new(
         settlements: &'a [Settlement],
+        asked: &[Asked<'a>],
         limits: &Limits,
         own: bool,
         now: Option<At>,
     ) -> Result<Self> {
-        // All at once, unless a task is named twice: then the order counts.
-        let plain = settlements
-            .iter()
-            .all(|s| matches!(s.outcome, Outcome::Done) && s.follow_ups.is_empty())
-            && settlements.iter().map(|s| s.id).collect::<HashSet<_>>().len() == settlements.len();
-        let sent: Vec<(usize, &FollowUp)> = settlements
-            .iter()
-            .enumerate()
-            .flat_map(|(at, s)| s.follow_ups.iter().map(move |follow_up| (at, follow_up)))
-            .collect();
-        let fits = |follow_up: &FollowUp| limits.refuse(&follow_up.task).is_none();
-        let tasks = sent.iter().map(|(_, follow_up)| match fits(follow_up) {
+        let plain = asked.iter().all(|a| matches!(a.outcome(), Outcome::Done));
+        let mut of = Vec::new();
+        let mut sent: Vec<(&FollowUp, bool)> = Vec::new();
+        for (at, a) in asked.iter().enumerate() {
+            let nth = i32::try_from(at + 1).unwrap_or(i32::MAX);
+            let sound = faults(&a.settlement.follow_ups, limits);
+            for (follow_up, fault) in a.settlement.follow_ups.iter().zip(sound) {
+                of.push(if a.refused.is_some() { -nth } else { nth });
+                sent.push((follow_up, a.refused.is_none() && fault.is_none()));
+            }
+        }
+        let tasks = sent.iter().map(|(follow_up, fits)| match fits {
             true => &follow_up.task,
             false => &*BLANK,
         });
         let columns = Columns::of(&tasks.collect::<Vec<_>>())?;
         let some = (!sent.is_empty()).then_some(());
-        let each = |plain: bool| (!plain).then_some(());
-        let when = |s: &Settlement| match &s.outcome {
-            Outcome::Retry { at, .. } => Some(*at),
-            Outcome::Release { at, .. } => *at,
-            _ => None,
-        };
+        let each = (!plain).then_some(());
         Ok(Settling {
-            tokens: settlements.iter().map(|s| Uuid(s.token)).collect(),
-            ids: settlements.iter().map(|s| s.id.0).collect(),
-            outcomes: each(plain)
-                .map(|()| settlements.iter().map(|s| s.outcome.end().as_str()).collect()),
-            errors: each(plain).map(|()| {
-                let cut = |s: &Settlement| s.outcome.error().map(|e| limits.cut_error(&e));
-                settlements.iter().map(cut).collect()
-            }),
-            ats: each(plain).map(|()| {
-                let at = |s: &Settlement| match when(s) {
+            tokens: asked.iter().map(|a| Uuid(a.settlement.token)).collect(),
+            ids: asked.iter().map(|a| a.settlement.id.0).collect(),
+            outcomes: each.map(|()| asked.iter().map(|a| a.outcome().end().as_str()).collect()),
+            errors: each
+                .map(|()| asked.iter().map(|a| a.error().map(|e| limits.cut_error(&e))).collect()),
+            ats: each.map(|()| {
+                let at = |a: &Asked<'_>| match a.when() {
                     Some(at @ When::At(_)) => {
                         Some(At(at.instant(gristmill_core::Timestamp::EPOCH)))
                     }
                     _ => None,
                 };
-                settlements.iter().map(at).collect()
+                asked.iter().map(at).collect()
             }),
-            delays: each(plain).map(|()| {
-                let delay = |s: &Settlement| match when(s) {
+            delays: each.map(|()| {
+                let delay = |a: &Asked<'_>| match a.when() {
                     Some(When::After(delay)) => Some(span(delay)),
                     _ => None,
                 };
-                settlements.iter().map(delay).collect()
+                asked.iter().map(delay).collect()
             }),
-            started: each(plain).map(|()| {
-                let started = |s: &Settlement| match s.outcome {
-                    Outcome::Release { started, .. } => started,
+            started: each.map(|()| {
+                let started = |a: &Asked<'_>| match a.outcome() {
+                    Outcome::Release { started, .. } => *started,
                     _ => true,
                 };
-                settlements.iter().map(started).collect()
+                asked.iter().map(started).collect()
             }),
-            of: some.map(|()| {
-                sent.iter().map(|(at, _)| i32::try_from(at + 1).unwrap_or(i32::MAX)).collect()
-            }),
-            queues: some.map(|()| sent.iter().map(|(_, f)| f.queue.as_str()).collect()),
+            of: some.map(|()| of),
+            queues: some.map(|()| sent.iter().map(|(f, _)| f.queue.as_str()).collect()),
             payloads: some.map(|()| {
-                let bytes = |f: &'a FollowUp| fits(f).then(|| f.task.payload.bytes.as_ref());
-                sent.iter().map(|(_, f)| bytes(f)).collect()
+                let bytes = |f: &'a FollowUp| f.task.payload.bytes.as_ref();
+                sent.iter().map(|(f, fits)| fits.then(|| bytes(f))).collect()
             }),
             columns,
-            sent,
             own,
             patience: own.then_some(Patience::Turn.millis()),
             free: i32::try_from(limits.started_releases).unwrap_or(i32::MAX),
             kept: i32::try_from(limits.history).unwrap_or(i32::MAX),
             now,
+            in_turn: need_turns(settlements),
         })
     }
 
@@ -144,8 +177,8 @@ impl<'a> Settling<'a> {
             &self.payloads,
         ];
         values.extend(self.columns.values().into_iter().skip(1));
-        let rest: [&(dyn ToSql + Sync); 5] =
-            [&self.own, &self.patience, &self.free, &self.kept, &self.now];
+        let rest: [&(dyn ToSql + Sync); 6] =
+            [&self.own, &self.patience, &self.free, &self.kept, &self.now, &self.in_turn];
         values.extend(rest);
         values
     }
@@ -155,26 +188,25 @@ impl<'a> Settling<'a> {
 pub(crate) struct Settled {
     pub(crate) answers: Vec<SettleAnswer>,
     pub(crate) woken: Vec<QueueName>,
-    /// Where a follow-up's queue is unknown: settlement, follow-up.
-    pub(crate) unknown: Vec<(usize, usize)>,
 }
 
-/// Reads the answers of `settle_many`.
-pub(crate) fn settled(
-    row: &impl Answer,
-    settlements: &[Settlement],
-    settling: &Settling<'_>,
-    limits: &Limits,
-) -> Result<Settled> {
+/// Reads the answers of `settle_many`; nothing when it refused follow-ups, which
+/// [`Inner::amend`] reads.
+pub(crate) fn settled(row: &impl Answer, asked: &[Asked<'_>]) -> Result<Option<Settled>> {
+    if column(row, 9)? {
+        return Ok(None);
+    }
     let codes: Option<Vec<i16>> = column(row, 0)?;
     let became: Vec<Option<i16>> = column::<Option<_>>(row, 1)?.unwrap_or_default();
     let run_ats: Vec<Option<At>> = column::<Option<_>>(row, 2)?.unwrap_or_default();
     let woken: Vec<String> = column::<Option<_>>(row, 3)?.unwrap_or_default();
-    let mut put = Puts::read(row, settling)?;
-    let mut unknown = Vec::new();
-    let mut answers = Vec::with_capacity(settlements.len());
-    for (at, settlement) in settlements.iter().enumerate() {
+    let puts = Puts::read(row)?;
+    let mut nth = 0;
+    let mut answers = Vec::with_capacity(asked.len());
+    for (at, Asked { settlement, refused }) in asked.iter().enumerate() {
         let code = codes.as_ref().and_then(|codes| codes.get(at)).copied().unwrap_or(0);
+        let first = nth;
+        nth += settlement.follow_ups.len();
         answers.push(match code {
             0 => {
                 let run_at = run_ats.get(at).copied().flatten();
@@ -186,80 +218,85 @@ pub(crate) fn settled(
                     2 => Became::Failed,
                     _ => Became::Cancelled,
                 };
-                let mut follow_ups = Vec::with_capacity(settlement.follow_ups.len());
-                for (nth, follow_up) in settlement.follow_ups.iter().enumerate() {
-                    // An unknown queue is told before what the limits say.
-                    let answer = match (put.next(&follow_up.task)?, limits.refuse(&follow_up.task))
-                    {
-                        (Some(_), Some(why)) => Some(PutAnswer::Refused(why)),
-                        (answer, _) => answer,
-                    };
-                    follow_ups.push(answer.unwrap_or_else(|| {
-                        unknown.push((at, nth));
-                        PutAnswer::Refused(crate::put::unknown(&follow_up.queue, &[]))
-                    }));
-                }
+                let follow_ups = match refused {
+                    Some((_, answers)) => answers.clone(),
+                    None => settlement
+                        .follow_ups
+                        .iter()
+                        .zip(first..)
+                        .map(|(follow_up, nth)| puts.answer(nth, &follow_up.task))
+                        .collect::<Result<_>>()?,
+                };
                 SettleAnswer::Recorded { became, follow_ups }
             }
-            other => {
-                put.skip(at);
-                match other {
-                    1 => SettleAnswer::AlreadyRecorded,
-                    2 => SettleAnswer::Gone,
-                    _ => SettleAnswer::LeaseLost,
-                }
-            }
+            1 => SettleAnswer::AlreadyRecorded,
+            2 => SettleAnswer::Gone,
+            _ => SettleAnswer::LeaseLost,
         });
     }
     let woken = woken.iter().map(|name| codec::queue_name(name)).collect::<Result<_>>()?;
-    Ok(Settled { answers, woken, unknown })
+    Ok(Some(Settled { answers, woken }))
 }
 
 /// The follow-ups' answers, in the order they were sent.
-struct Puts<'a> {
-    sent: &'a [(usize, &'a FollowUp)],
-    at: usize,
+struct Puts {
     outcomes: Vec<Option<i16>>,
     ids: Vec<Option<i64>>,
     run_ats: Vec<Option<At>>,
     sources: Vec<Option<String>>,
     details: Vec<Option<String>>,
+    columns: Vec<Option<String>>,
 }
 
-impl<'a> Puts<'a> {
-    fn read(row: &impl Answer, settling: &'a Settling<'a>) -> Result<Self> {
+impl Puts {
+    fn read(row: &impl Answer) -> Result<Self> {
         Ok(Puts {
-            sent: &settling.sent,
-            at: 0,
             outcomes: column::<Option<_>>(row, 4)?.unwrap_or_default(),
             ids: column::<Option<_>>(row, 5)?.unwrap_or_default(),
             run_ats: column::<Option<_>>(row, 6)?.unwrap_or_default(),
             sources: column::<Option<_>>(row, 7)?.unwrap_or_default(),
             details: column::<Option<_>>(row, 8)?.unwrap_or_default(),
+            columns: column::<Option<_>>(row, 10)?.unwrap_or_default(),
         })
     }
 
-    fn next(&mut self, task: &NewTask) -> Result<Option<PutAnswer>> {
-        let at = self.at;
-        self.at += 1;
-        let outcome = self.outcomes.get(at).copied().flatten();
-        let outcome = outcome.ok_or_else(|| corrupt("a follow-up", "it has no answer"))?;
-        let detail = self.details.get(at).and_then(Option::as_deref);
-        follow_up(
-            outcome,
-            self.ids.get(at).copied().flatten(),
-            self.run_ats.get(at).copied().flatten(),
-            self.sources.get(at).cloned().flatten(),
-            detail,
+    fn answer(&self, nth: usize, task: &NewTask) -> Result<PutAnswer> {
+        let outcome = self.outcomes.get(nth).copied().flatten();
+        put::answer(
+            outcome.ok_or_else(|| corrupt("a follow-up", "it has no answer"))?,
+            self.ids.get(nth).copied().flatten(),
+            self.run_ats.get(nth).copied().flatten(),
+            self.sources.get(nth).cloned().flatten(),
+            None,
             task,
+            &put::About::default(),
         )
     }
 
-    /// Passes over the follow-ups of a settlement that was not recorded.
-    fn skip(&mut self, of: usize) {
-        while self.sent.get(self.at).is_some_and(|(at, _)| *at == of) {
-            self.at += 1;
-        }
+    /// Why this one cannot stand, if it cannot. `fault` is what is wrong with it
+    /// in itself; `names` are those of all queues.
+    fn refusal(
+        &self,
+        nth: usize,
+        follow_up: &FollowUp,
+        fault: Option<Refusal>,
+        names: &[String],
+    ) -> Result<Option<Refusal>> {
+        let text = |list: &'_ [Option<String>]| list.get(nth).cloned().flatten();
+        let Some(detail) = text(&self.details) else { return Ok(None) };
+        Ok(Some(match (detail.as_str(), fault) {
+            ("unknown_queue", _) => put::unknown(&follow_up.queue, names),
+            ("refused", Some(fault)) => fault,
+            (detail, _) => {
+                let (table, column) = (text(&self.sources), text(&self.columns));
+                let about = put::About {
+                    capacity: None,
+                    table: table.as_deref(),
+                    column: column.as_deref(),
+                };
+                put::refusal(detail, self.ids.get(nth).copied().flatten(), &follow_up.task, &about)?
+            }
+        }))
     }
 }
 
@@ -276,31 +313,36 @@ impl Inner {
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
-        let settling = Settling::new(&settlements, &self.limits, true, self.now())?;
-        let rows = self.pool.write(Sql::Settle, &settling.values()).await?;
-        let row = rows.first().ok_or_else(|| corrupt("a settlement", "it has no answer"))?;
-        let mut done = settled(row, &settlements, &settling, &self.limits)?;
-        self.name_unknown(&mut done, &settlements).await?;
-        self.woken(&done.woken);
-        Ok(done.answers)
+        let mut asked = Asked::all(&settlements);
+        for _ in 0..ROUNDS {
+            let settling = Settling::new(&settlements, &asked, &self.limits, true, self.now())?;
+            let rows = self.pool.write(Sql::Settle, &settling.values()).await?;
+            let row = rows.first().ok_or_else(|| corrupt("a settlement", "it has no answer"))?;
+            if let Some(done) = settled(row, &asked)? {
+                self.woken(&done.woken);
+                return Ok(done.answers);
+            }
+            self.amend(row, &mut asked).await?;
+        }
+        Err(StoreError::Busy("follow-ups are refused that could stand a moment ago".to_owned()))
     }
 
-    /// Suggests a name where a follow-up's queue is unknown.
-    pub(crate) async fn name_unknown(
-        &self,
-        done: &mut Settled,
-        settlements: &[Settlement],
-    ) -> Result<()> {
-        if done.unknown.is_empty() {
-            return Ok(());
-        }
+    /// Decides what the attempts become whose follow-ups the store refused.
+    pub(crate) async fn amend(&self, row: &impl Answer, asked: &mut [Asked<'_>]) -> Result<()> {
+        let puts = Puts::read(row)?;
         let names = self.queue_names().await?;
-        for (at, nth) in &done.unknown {
-            let follow_up = settlements.get(*at).and_then(|s| s.follow_ups.get(*nth));
-            if let Some(SettleAnswer::Recorded { follow_ups, .. }) = done.answers.get_mut(*at)
-                && let (Some(answer), Some(follow_up)) = (follow_ups.get_mut(*nth), follow_up)
-            {
-                *answer = PutAnswer::Refused(crate::put::unknown(&follow_up.queue, &names));
+        let mut nth = 0;
+        for Asked { settlement, refused } in asked {
+            let Settlement { outcome, follow_ups, .. } = settlement;
+            let mut refusals = Vec::with_capacity(follow_ups.len());
+            for (follow_up, fault) in follow_ups.iter().zip(faults(follow_ups, &self.limits)) {
+                refusals.push(puts.refusal(nth, follow_up, fault, &names)?);
+                nth += 1;
+            }
+            if refusals.iter().any(Option::is_some) {
+                let answers = taken_back(refusals);
+                let changed = instead(outcome, follow_ups, &answers, &self.limits);
+                *refused = Some((changed, answers));
             }
         }
         Ok(())
@@ -327,4 +369,12 @@ impl Inner {
             })
             .collect()
     }
+}
+
+/// Why the first *done* of these is not, if a follow-up of one was refused:
+/// inside the caller's transaction nothing is settled then.
+pub(crate) fn not_done(asked: &[Asked<'_>]) -> Option<StoreError> {
+    let mut done = asked.iter().filter(|a| matches!(a.settlement.outcome, Outcome::Done));
+    let why = done.find_map(Asked::instead)?;
+    Some(StoreError::Invalid(why.error.clone()))
 }

@@ -37,10 +37,11 @@ statements! {
     Settle = include_str!("sql/settle.sql"), (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY,
         INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
-        BOOL, INT4, INT4, INT4, TIMESTAMPTZ);
+        BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL);
     Extend = include_str!("sql/extend.sql"), (UUID_ARRAY, INT8_ARRAY, TIMESTAMPTZ);
     Reclaim = include_str!("sql/reclaim.sql"), (INT4, INT8, INT4, TIMESTAMPTZ);
-    Sweep = include_str!("sql/sweep.sql"), (INT4, INT4, INT8, INT4, TIMESTAMPTZ);
+    DueChores = include_str!("sql/due_chores.sql"), (TIMESTAMPTZ);
+    DoChore = include_str!("sql/do_chore.sql"), (TEXT, TIMESTAMPTZ);
     Fold = include_str!("sql/fold.sql"), ();
     DiagnoseLoad = include_str!("sql/diagnose_load.sql"), ();
     DiagnoseObjects = include_str!("sql/diagnose_objects.sql"), (TEXT);

@@ -1,13 +1,20 @@
-//! What time brings.
+//! What time brings: a look at what is due, and then bounded steps, each a
+//! transaction of its own, so that nobody waits behind any of it.
 
-use gristmill_core::{Result, SweepReport, TaskId};
+use std::time::Duration;
+
+use gristmill_core::{Clock as _, QueueName, Result, SweepReport, TaskId};
 use tokio_postgres::Row;
 
 use crate::answer::column;
-use crate::codec::{count, from_span};
+use crate::codec::{self, count, from_span};
 use crate::errors::corrupt;
 use crate::sql::Sql;
 use crate::store::Inner;
+
+/// A sweep goes on with a chore that has more to do for so long; the rest is the
+/// next one's.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// The tasks that failed because their last lease ran out; null where none did.
 pub(crate) fn failed_by_expiry(row: &Row, at: usize) -> Result<Vec<TaskId>> {
@@ -16,49 +23,71 @@ pub(crate) fn failed_by_expiry(row: &Row, at: usize) -> Result<Vec<TaskId>> {
 }
 
 impl Inner {
-    fn leases(&self) -> i32 {
-        i32::try_from(self.limits.reclaimed_leases).unwrap_or(i32::MAX)
-    }
-
-    fn kept(&self) -> i32 {
-        i32::try_from(self.limits.history).unwrap_or(i32::MAX)
-    }
-
     /// Takes back tasks of all queues whose lease ran out.
     pub(crate) async fn reclaim(&self) -> Result<u64> {
+        let mut report = SweepReport::default();
+        self.reclaim_into(&mut report).await?;
+        Ok(report.reclaimed)
+    }
+
+    async fn reclaim_into(&self, report: &mut SweepReport) -> Result<()> {
+        let leases = i32::try_from(self.limits.reclaimed_leases).unwrap_or(i32::MAX);
+        let kept = i32::try_from(self.limits.history).unwrap_or(i32::MAX);
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-            [&self.leases(), &self.held(), &self.kept(), &self.now()];
+            [&leases, &self.held(), &kept, &self.now()];
         let rows = self.pool.write(Sql::Reclaim, &values).await?;
-        let taken = rows.first().map_or(Ok(0), |row| column::<i64>(row, 0))?;
+        let row = rows.first().ok_or_else(|| corrupt("a reclaim", "it has no answer"))?;
+        let taken = count(column(row, 0)?);
+        report.reclaimed += taken;
+        report.failed.extend(failed_by_expiry(row, 1)?);
         if taken > 0 {
             self.everything_woken();
         }
-        Ok(count(taken))
+        Ok(())
     }
 
-    /// Does everything that is due with time.
+    /// Does what is due with time. What others do at this moment is left to them.
     pub(crate) async fn sweep(&self) -> Result<SweepReport> {
-        let page = i32::try_from(self.limits.page).unwrap_or(i32::MAX);
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-            [&page, &self.leases(), &self.held(), &self.kept(), &self.now()];
-        let rows = self.pool.write(Sql::Sweep, &values).await?;
+        let begun = self.steady.monotonic();
+        let rows = self.pool.write(Sql::DueChores, &[&self.now()]).await?;
         let row = rows.first().ok_or_else(|| corrupt("a sweep", "it has no answer"))?;
-        let number = |at| Ok(count(column(row, at)?));
-        let report = SweepReport {
-            reclaimed: number(0)?,
-            failed: failed_by_expiry(row, 7)?,
-            promoted: number(1)?,
-            unblocked: number(2)?,
-            forgotten_ids: number(3)?,
-            pruned_done: number(4)?,
-            pruned_failed: number(5)?,
-            forgotten_workers: number(6)?,
-            oldest_transaction: Some(from_span(column(row, 8)?)),
-        };
-        if report.reclaimed > 0 || report.unblocked > 0 {
-            self.everything_woken();
+        let chores: Vec<String> = column(row, 0)?;
+        let oldest_transaction = Some(from_span(column(row, 1)?));
+        let mut report = SweepReport { oldest_transaction, ..SweepReport::default() };
+        for chore in &chores {
+            if chore == "reclaim" {
+                self.reclaim_into(&mut report).await?;
+                continue;
+            }
+            let mut done = 0;
+            while self.chore(chore, &mut done).await?
+                && self.steady.monotonic().saturating_sub(begun) < LONGEST
+            {}
+            match chore.as_str() {
+                "promote" => report.promoted += done,
+                "unblock" => report.unblocked += done,
+                "markers" => report.put_again += done,
+                "subjects" => report.without_subject += done,
+                "ids" => report.forgotten_ids += done,
+                "done" => report.pruned_done += done,
+                "failed" => report.pruned_failed += done,
+                "workers" => report.forgotten_workers += done,
+                _ => {}
+            }
         }
         Ok(report)
+    }
+
+    /// One step of a chore; whether there may be more of it.
+    async fn chore(&self, chore: &str, done: &mut u64) -> Result<bool> {
+        let rows = self.pool.write(Sql::DoChore, &[&chore, &self.now()]).await?;
+        let row = rows.first().ok_or_else(|| corrupt("a chore", "it has no answer"))?;
+        *done += count(column(row, 0)?);
+        let woken: Vec<String> = column::<Option<_>>(row, 2)?.unwrap_or_default();
+        let woken: Vec<QueueName> =
+            woken.iter().map(|name| codec::queue_name(name)).collect::<Result<_>>()?;
+        self.woken(&woken);
+        column(row, 1)
     }
 
     /// Adds appended counts to the kept ones, so that readers sum up little.

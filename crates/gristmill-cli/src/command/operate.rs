@@ -205,6 +205,7 @@ const fn word(answer: OperationAnswer) -> &'static str {
         OperationAnswer::CancelRequested => "cancel_requested",
         OperationAnswer::DuplicateOf(_) => "duplicate",
         OperationAnswer::WrongState(_) => "wrong_state",
+        OperationAnswer::Held => "held",
         OperationAnswer::Gone => "gone",
     }
 }
@@ -213,6 +214,9 @@ fn reason(answer: OperationAnswer) -> String {
     match answer {
         OperationAnswer::DuplicateOf(other) => format!("waits behind task {other} of its key"),
         OperationAnswer::WrongState(state) => format!("is {state}"),
+        OperationAnswer::Held => {
+            "is held by an open transaction; 'gristmill doctor' names it".to_owned()
+        }
         _ => "is not there".to_owned(),
     }
 }

@@ -71,6 +71,7 @@ impl Seen {
                     OperationAnswer::CancelRequested => "cancel requested",
                     OperationAnswer::DuplicateOf(_) => "duplicate of",
                     OperationAnswer::WrongState(_) => "wrong state",
+                    OperationAnswer::Held => "held",
                     OperationAnswer::Gone => "operated on nothing",
                 });
             }),

@@ -108,7 +108,7 @@ impl State {
             pruned_done: self.prune_done(now),
             pruned_failed: self.prune_failed(now),
             forgotten_workers: self.forget_workers(now),
-            oldest_transaction: None,
+            ..SweepReport::default()
         }
     }
 

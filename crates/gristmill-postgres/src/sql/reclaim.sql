@@ -1,1 +1,1 @@
-SELECT taken FROM gristmill.expire(NULL, $1, $2, $3, coalesce($4, clock_timestamp()))
+SELECT taken, failed FROM gristmill.expire(NULL, $1, $2, $3, coalesce($4, clock_timestamp()))

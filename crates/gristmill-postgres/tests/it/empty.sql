@@ -1,5 +1,9 @@
 DELETE FROM gristmill.task;
 DELETE FROM gristmill.lease;
+DELETE FROM gristmill.deadline;
+DELETE FROM gristmill.settling;
+DELETE FROM gristmill.marker;
+DELETE FROM gristmill.chore;
 DELETE FROM gristmill.flight;
 DELETE FROM gristmill.delayed;
 DELETE FROM gristmill.failed;

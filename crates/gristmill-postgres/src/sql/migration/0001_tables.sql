@@ -34,8 +34,9 @@ CREATE TABLE gristmill.queue (
     created_at     timestamptz NOT NULL,
     lease          interval NOT NULL DEFAULT '60 seconds',
     max_attempts   integer  DEFAULT 5,
-    backoff_base   interval NOT NULL DEFAULT '2 seconds',
-    backoff_cap    interval NOT NULL DEFAULT '3600 seconds',
+    -- Microseconds, which a statement over many tasks computes with.
+    backoff_base   bigint   NOT NULL DEFAULT 2000000,
+    backoff_cap    bigint   NOT NULL DEFAULT 3600000000,
     backoff_jitter boolean  NOT NULL DEFAULT true,
     id_window      interval NOT NULL DEFAULT '86400 seconds',
     keep_done      interval,
@@ -115,6 +116,10 @@ CREATE INDEX task_source ON gristmill.task (queue, source, priority, run_at, id)
     WHERE source IS NOT NULL AND NOT blocked;
 CREATE INDEX task_group ON gristmill.task (queue, (coalesce(grp, '')), priority, run_at, id)
     WHERE slotted AND NOT blocked;
+-- The same of one source: a claim that asks for it does not pass the others by.
+CREATE INDEX task_group_source
+    ON gristmill.task (queue, source, (coalesce(grp, '')), priority, run_at, id)
+    WHERE slotted AND source IS NOT NULL AND NOT blocked;
 -- Exactly the blocked ones, for the sweep that looks for missed ones.
 CREATE INDEX task_blocked ON gristmill.task (key, queue) WHERE blocked;
 
@@ -129,6 +134,34 @@ CREATE TABLE gristmill.flight (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0
 );
+
+-- A put in the caller's transaction that a standing task was the answer to. The
+-- task may run before that transaction commits, and then nothing would stand
+-- for what the caller changed. So the put leaves a marker, which nobody sees
+-- before the commit and which holds nothing: a claim of the key takes the
+-- markers it sees along (its run begins after them), and one that is left over
+-- is put again by the sweep, in a transaction of its own.
+--   in_flight  what stood for it was being processed (unique: active): the
+--              settlement that comes after the commit is enough
+-- Locking the standing task instead would keep it from every claim for as long
+-- as the caller takes, and a caller whose host is gone takes hours.
+CREATE TABLE gristmill.marker (
+    id        bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue     integer     NOT NULL,
+    key       text COLLATE "C" NOT NULL,
+    in_flight boolean     NOT NULL,
+    priority  smallint    NOT NULL,
+    encoding  smallint    NOT NULL,
+    run_at    timestamptz NOT NULL,
+    grp       text COLLATE "C",
+    source    text COLLATE "C",
+    headers   jsonb,
+    payload   bytea       NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX marker_key ON gristmill.marker (key, queue);
 
 -- Tasks that are counted as delayed, by the time they fall due. A task that
 -- leaves and still has its row here was counted as delayed, else as ready.
@@ -147,12 +180,11 @@ CREATE TABLE gristmill.delayed (
 --   ids, tasks  every task of the claim as it was before it, in its order
 --   keyed, keys the ids that have a key, and their keys
 --   cancelled   open ids an operator wants ended; lost: ids whose subject went
--- The arrays are kept apart and uncompressed (EXTERNAL): settling a part, or
--- extending, then does not rewrite the payloads, and compressing the ids of a
--- thousand tasks was an eighth of what a claim and its settlement cost.
+-- The arrays are kept apart and uncompressed (EXTERNAL): settling a part then
+-- does not rewrite the payloads, and compressing the ids of a thousand tasks was
+-- an eighth of what a claim and its settlement cost.
 CREATE TABLE gristmill.lease (
     token      uuid        NOT NULL,
-    until      timestamptz NOT NULL,
     claimed_at timestamptz NOT NULL,
     queue      integer     NOT NULL,
     slot       integer,
@@ -178,11 +210,50 @@ ALTER TABLE gristmill.lease
     ALTER COLUMN open  SET STORAGE EXTERNAL, ALTER COLUMN ids  SET STORAGE EXTERNAL,
     ALTER COLUMN keyed SET STORAGE EXTERNAL, ALTER COLUMN keys SET STORAGE EXTERNAL,
     ALTER COLUMN tasks SET STORAGE EXTERNAL;
--- Without the token, or a look for one token could be a walk over this index.
-CREATE INDEX lease_until ON gristmill.lease (queue, until);
 -- A slot is held by one lease of its group at a time, whoever claims.
 CREATE UNIQUE INDEX lease_slot ON gristmill.lease (queue, grp, slot) WHERE slot IS NOT NULL;
 CREATE INDEX lease_group ON gristmill.lease (queue, grp) WHERE grp IS NOT NULL;
+
+-- When a lease ends, and how long it was made for. Apart from the lease, so that
+-- a heartbeat does not touch the row that a settlement needs: a handler may
+-- complete its task in a REPEATABLE READ transaction that began before the last
+-- heartbeat. A row whose lease is gone says nothing, and goes at its time.
+CREATE TABLE gristmill.deadline (
+    token uuid        NOT NULL PRIMARY KEY,
+    until timestamptz NOT NULL,
+    lease interval    NOT NULL,
+    queue integer     NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+-- Without the token, or a look for one token could be a walk over this index.
+CREATE INDEX deadline_until ON gristmill.deadline (queue, until);
+
+-- Settlements in a caller's transaction, carried out by a trigger as it commits:
+-- until then they hold nothing. Only their own transaction ever sees a row.
+CREATE TABLE gristmill.settling (
+    token   uuid        NOT NULL,
+    id      bigint      NOT NULL,
+    outcome text        NOT NULL,
+    error   text,
+    at      timestamptz,
+    started boolean     NOT NULL,
+    free    integer     NOT NULL,
+    kept    integer     NOT NULL,
+    now     timestamptz,
+    PRIMARY KEY (id, token)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+-- How far a chore came that looks at everything in turns (0007_watch.sql).
+CREATE TABLE gristmill.chore (
+    name  text COLLATE "C" PRIMARY KEY,
+    key   text COLLATE "C" NOT NULL,
+    queue integer NOT NULL
+) WITH (fillfactor = 50);
 
 -- Failed tasks, and done ones that their queue keeps: in no claim index.
 CREATE TABLE gristmill.failed (LIKE gristmill.task INCLUDING DEFAULTS, PRIMARY KEY (id));

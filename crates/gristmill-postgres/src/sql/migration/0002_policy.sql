@@ -14,48 +14,26 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT p_micros * interval '1 microsecond'
 $$;
 
--- Where within the jitter an attempt falls: SplitMix64 of the task and its
--- claim. Its arithmetic is that of unsigned 64-bit numbers, which PostgreSQL
--- has not: products are taken as numeric, bits as bigint.
+-- Where within the jitter an attempt falls: the server's own hash of the task,
+-- seeded by its claim. Hash partitions rest on it, so it is the same in every
+-- version; the library has it as well (policy/backoff.rs).
 CREATE FUNCTION gristmill.spread(p_id bigint, p_claims integer) RETURNS double precision
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-DECLARE
-    c_64 constant numeric := 18446744073709551616;
-    v_z  numeric;
-    v_b  bigint;
-BEGIN
-    v_z := mod(mod(p_id::numeric + c_64, c_64) * 11400714819323198485
-             + p_claims::numeric * 15111065706836454659, c_64);
-    v_b := (CASE WHEN v_z >= c_64 / 2 THEN v_z - c_64 ELSE v_z END)::bigint;
-    v_b := v_b # ((v_b >> 30) & ((1::bigint << 34) - 1));
-    v_z := mod(mod(v_b::numeric + c_64, c_64) * 13787848793156543929, c_64);
-    v_b := (CASE WHEN v_z >= c_64 / 2 THEN v_z - c_64 ELSE v_z END)::bigint;
-    v_b := v_b # ((v_b >> 27) & ((1::bigint << 37) - 1));
-    v_z := mod(mod(v_b::numeric + c_64, c_64) * 10723151780598845931, c_64);
-    v_b := (CASE WHEN v_z >= c_64 / 2 THEN v_z - c_64 ELSE v_z END)::bigint;
-    v_b := v_b # ((v_b >> 31) & ((1::bigint << 33) - 1));
-    RETURN ((v_b >> 11) & ((1::bigint << 53) - 1))::double precision / 9007199254740992;
-END
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT ((hashint8extended(p_id, p_claims) >> 11) & ((1::bigint << 53) - 1))::double precision
+           / 9007199254740992
 $$;
 
--- How long a task waits after the attempt that had p_returns before it.
+-- How many microseconds a task waits after the attempt that had p_returns before
+-- it. Shifted only where nothing is shifted out.
 CREATE FUNCTION gristmill.backoff(
-    p_base interval, p_cap interval, p_jitter boolean,
-    p_returns integer, p_spread double precision
-) RETURNS interval
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-DECLARE
-    v_base    numeric := extract(epoch FROM p_base) * 1000000;
-    v_cap     numeric := extract(epoch FROM p_cap) * 1000000;
-    v_longest numeric;
-BEGIN
-    v_longest := CASE WHEN p_returns >= 63 THEN v_cap
-                      ELSE least(v_base * (2::numeric ^ p_returns), v_cap) END;
-    IF p_jitter THEN
-        v_longest := trunc(v_longest::double precision * p_spread);
-    END IF;
-    RETURN gristmill.span(v_longest::bigint);
-END
+    p_base bigint, p_cap bigint, p_jitter boolean, p_returns integer, p_spread double precision
+) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN p_jitter
+                THEN trunc((CASE WHEN p_returns >= 62 OR p_base > (p_cap >> p_returns) THEN p_cap
+                                 ELSE p_base << p_returns END)::double precision * p_spread)
+                ELSE CASE WHEN p_returns >= 62 OR p_base > (p_cap >> p_returns) THEN p_cap
+                          ELSE p_base << p_returns END END::bigint
 $$;
 
 -- A text cut to p_bytes at a character's border.
@@ -73,80 +51,53 @@ END
 $$;
 
 -- What an ended attempt makes of its task (attempts and claims include it):
--- kind is 'done', 'cancelled', 'back' or 'failed'.
-CREATE TYPE gristmill.next AS (
-    kind             text,
-    run_at           timestamptz,
-    prev_run_at      timestamptz,
-    attempts         integer,
-    expiries         smallint,
-    started_releases smallint,
-    released         boolean,
-    error            text
-);
-
+-- kind is 'done', 'cancelled', 'back' or 'failed'; the other columns are those
+-- of a task that goes back, and error is that of one that failed. One SELECT
+-- without a table, so that a statement over a thousand tasks has it inside
+-- instead of calling it a thousand times.
+--   p_at       of retry and release
+--   p_started  of release: a handler had begun
+--   p_cancel   an operator asked for the task's end
+--   p_free     releases after a start that are free
 CREATE FUNCTION gristmill.after_attempt(
-    p_task      gristmill.task,
-    p_queue     gristmill.queue,
-    p_outcome   text,        -- done, error, timed_out, retry, fail, release, cancelled, expired
-    p_error     text,
-    p_at        timestamptz, -- of retry and release
-    p_started   boolean,     -- of release
-    p_cancel    boolean,     -- an operator asked for the task's end
-    p_free      integer,     -- releases after a start that are free
-    p_now       timestamptz
-) RETURNS gristmill.next
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-DECLARE
-    v_next    gristmill.next;
-    v_used_up boolean := coalesce(p_task.attempts >= p_queue.max_attempts, false);
-    v_wait    interval;
-BEGIN
-    IF p_outcome IN ('done', 'cancelled') THEN
-        v_next.kind := p_outcome;
-        RETURN v_next;
-    END IF;
-    -- The operator's wish outlives an attempt that would have come back.
-    IF p_cancel AND p_outcome <> 'fail' THEN
-        v_next.kind := 'cancelled';
-        RETURN v_next;
-    END IF;
-    v_next := ROW('back', p_task.run_at, p_task.run_at, p_task.attempts, p_task.expiries,
-                  p_task.started_releases, false, NULL)::gristmill.next;
-    IF p_outcome = 'fail' THEN
-        v_next.kind := 'failed';
-        v_next.error := p_error;
-    ELSIF p_outcome = 'release' THEN
-        v_next.released := true;
-        v_next.run_at := coalesce(p_at, p_task.run_at);
-        IF NOT p_started OR p_task.started_releases < p_free THEN
-            v_next.prev_run_at := p_task.prev_run_at;
-            v_next.attempts := greatest(p_task.attempts - 1, 0);
-            v_next.started_releases := p_task.started_releases + p_started::integer;
-        ELSIF v_used_up THEN
-            v_next.kind := 'failed';
-            v_next.error := format('released %s times after a start; then every release counts, '
-                'and %s attempts are used up', p_task.started_releases, p_task.attempts);
-        END IF;
-    ELSIF v_used_up THEN
-        v_next.kind := 'failed';
-        v_next.error := coalesce(p_error, CASE WHEN p_outcome = 'retry' THEN
-            format('another run was asked for, but %s attempts are used up', p_task.attempts)
-            ELSE '' END);
-    ELSIF p_outcome = 'retry' THEN
-        v_next.run_at := p_at;
-    ELSIF p_outcome = 'expired' AND p_task.expiries = 0 THEN
-        -- The first expiry keeps the old place.
-        v_next.expiries := 1;
-    ELSE
-        v_wait := gristmill.backoff(p_queue.backoff_base, p_queue.backoff_cap,
-            p_queue.backoff_jitter, greatest(p_task.attempts - 1, 0),
-            gristmill.spread(p_task.id, p_task.claims));
-        v_next.run_at := gristmill.later(p_now, v_wait);
-        IF p_outcome = 'expired' THEN
-            v_next.expiries := least(p_task.expiries + 1, 32767);
-        END IF;
-    END IF;
-    RETURN v_next;
-END
+    p_outcome text, p_error text, p_at timestamptz, p_started boolean, p_cancel boolean,
+    p_id bigint, p_attempts integer, p_claims integer, p_expiries smallint, p_releases smallint,
+    p_run_at timestamptz, p_prev_run_at timestamptz,
+    p_max integer, p_base bigint, p_cap bigint, p_jitter boolean, p_free integer,
+    p_now timestamptz
+) RETURNS TABLE (
+    kind text, run_at timestamptz, prev_run_at timestamptz, attempts integer, expiries smallint,
+    started_releases smallint, released boolean, error text
+)
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN p_outcome IN ('done', 'cancelled') THEN p_outcome
+                -- The operator's wish outlives an attempt that would have come back.
+                WHEN p_cancel AND p_outcome <> 'fail' THEN 'cancelled'
+                WHEN p_outcome = 'fail' THEN 'failed'
+                WHEN p_outcome = 'release' AND (NOT p_started OR p_releases < p_free) THEN 'back'
+                WHEN p_attempts >= p_max THEN 'failed'
+                ELSE 'back' END,
+           CASE WHEN p_outcome = 'release' THEN coalesce(p_at, p_run_at)
+                WHEN p_outcome = 'retry' THEN p_at
+                -- The first expiry keeps the old place.
+                WHEN p_outcome = 'expired' AND p_expiries = 0 THEN p_run_at
+                ELSE gristmill.later(p_now, gristmill.span(gristmill.backoff(p_base, p_cap,
+                         p_jitter, greatest(p_attempts - 1, 0),
+                         gristmill.spread(p_id, p_claims)))) END,
+           CASE WHEN p_outcome = 'release' AND (NOT p_started OR p_releases < p_free)
+                THEN p_prev_run_at ELSE p_run_at END,
+           CASE WHEN p_outcome = 'release' AND (NOT p_started OR p_releases < p_free)
+                THEN greatest(p_attempts - 1, 0) ELSE p_attempts END,
+           (CASE WHEN p_outcome = 'expired' THEN least(p_expiries + 1, 32767)
+                 ELSE p_expiries END)::smallint,
+           (CASE WHEN p_outcome = 'release' AND p_started AND p_releases < p_free
+                 THEN p_releases + 1 ELSE p_releases END)::smallint,
+           p_outcome = 'release',
+           CASE WHEN p_outcome = 'release'
+                THEN format('released %s times after a start; then every release counts, '
+                         'and %s attempts are used up', p_releases, p_attempts)
+                WHEN p_error IS NOT NULL THEN p_error
+                WHEN p_outcome = 'retry'
+                THEN format('another run was asked for, but %s attempts are used up', p_attempts)
+                ELSE '' END
 $$;

@@ -1,6 +1,12 @@
 -- Putting. put_many is the one implementation; `enqueue` (the SQL surface) and
 -- the Rust store call it. It runs in whatever transaction calls it and makes
 -- nobody wait, except another put of an equal key.
+--
+-- In a transaction of the call's own (p_own), *duplicate* is the whole truth: the
+-- task that stood for it was not claimed yet, so its run begins after whatever
+-- the caller did before. In the caller's transaction it is not, for nobody sees
+-- the caller's changes before they are committed: there the put leaves a marker
+-- (0001_tables.sql).
 
 -- What became of one task of a put. outcome: 0 enqueued, 1 duplicate,
 -- 2 replaced, 3 refused (detail says why).
@@ -98,11 +104,12 @@ END
 $$;
 
 -- Puts one task, whatever it carries. p_room: how many more the queue takes,
--- null without limit. p_number gives the id: negative ones serve a rehearsal.
+-- null without limit. p_id is the id it gets, the next one where nothing is said;
+-- negative ones serve a rehearsal. p_inside: the transaction is the caller's.
 CREATE FUNCTION gristmill.put_one(
     p_queue gristmill.queue, p_payload bytea, p_encoding smallint, p_key text, p_group text,
     p_source text, p_priority smallint, p_run_at timestamptz, p_said boolean, p_caller_id text,
-    p_headers jsonb, p_room bigint, p_rehearsal bigint, p_now timestamptz
+    p_headers jsonb, p_room bigint, p_id bigint, p_inside boolean, p_now timestamptz
 ) RETURNS gristmill.put_answer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -112,21 +119,14 @@ DECLARE
     v_before   gristmill.put_id;
     v_standing gristmill.task;
     v_flight   bigint;
+    v_leaving  boolean;
     v_run_at   timestamptz;
     v_delayed  boolean;
-    v_fault    text;
 BEGIN
-    IF p_queue.bind_table IS NOT NULL THEN
-        v_fault := gristmill.subject_fault(p_queue, p_key);
-        IF v_fault IS NOT NULL THEN
-            RETURN ROW(3, NULL, NULL, NULL, v_fault)::gristmill.put_answer;
-        END IF;
-    END IF;
     IF p_caller_id IS NOT NULL THEN
         -- The id is taken first: of two puts at once, the unique index lets
         -- one through and makes the other wait for its end.
-        v_digest := substring(sha256(convert_to((ARRAY['json', 'msgpack', 'raw'])[p_encoding + 1],
-            'UTF8') || '\x00'::bytea || p_payload) FOR 16);
+        v_digest := gristmill.digest(p_payload, p_encoding);
         SELECT * INTO v_before FROM gristmill.put_id i
          WHERE i.queue = p_queue.number AND i.id = p_caller_id;
         INSERT INTO gristmill.put_id AS i (queue, id, task, digest, until)
@@ -153,6 +153,9 @@ BEGIN
              WHERE t.queue = p_queue.number AND t.key = p_key AND NOT t.in_flight;
             SELECT f.id INTO v_flight FROM gristmill.flight f
              WHERE f.queue = p_queue.number AND f.key = p_key;
+            -- This transaction settles it as it commits: it stands for nothing.
+            v_leaving := p_inside AND v_flight IS NOT NULL AND EXISTS (
+                SELECT 1 FROM gristmill.settling s WHERE s.id = v_flight);
         END IF;
         IF v_standing.id IS NOT NULL AND NOT p_queue.unique_active
            AND p_queue.on_duplicate <> 'skip' THEN
@@ -174,7 +177,8 @@ BEGIN
             v_answer := ROW(2, v_standing.id, NULL, NULL, NULL)::gristmill.put_answer;
             EXIT;
         END IF;
-        IF v_standing.id IS NOT NULL OR (p_queue.unique_active AND v_flight IS NOT NULL) THEN
+        IF v_standing.id IS NOT NULL
+           OR (p_queue.unique_active AND v_flight IS NOT NULL AND NOT v_leaving) THEN
             IF v_standing.id IS NOT NULL THEN
                 v_answer := ROW(1, v_standing.id, v_standing.run_at, v_standing.source, NULL)
                     ::gristmill.put_answer;
@@ -189,6 +193,13 @@ BEGIN
                 -- Only a put that did something is remembered.
                 PERFORM gristmill.unremember(p_queue.number, p_caller_id, v_before);
             END IF;
+            IF p_inside AND v_answer.id > 0 THEN
+                PERFORM gristmill.stands_still(v_standing.id, p_queue.number, p_key);
+                INSERT INTO gristmill.marker (queue, key, in_flight, priority, encoding, run_at,
+                    grp, source, headers, payload)
+                VALUES (p_queue.number, p_key, v_standing.id IS NULL, p_priority, p_encoding,
+                    p_run_at, p_group, p_source, p_headers, p_payload);
+            END IF;
             RETURN v_answer;
         END IF;
         IF p_room <= 0 THEN
@@ -200,13 +211,13 @@ BEGIN
         v_delayed := v_flight IS NULL AND p_run_at > p_now;
         INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, blocked, delayed,
             slotted, unique_active, encoding, key, grp, source, headers, payload)
-        VALUES (coalesce(p_rehearsal, nextval('gristmill.task_id')), p_queue.number, p_priority,
+        VALUES (coalesce(p_id, nextval('gristmill.task_id')), p_queue.number, p_priority,
             p_run_at, p_now, v_flight IS NOT NULL, v_delayed, p_queue.slots IS NOT NULL,
             p_queue.unique_active, p_encoding, p_key, p_group, p_source, p_headers, p_payload)
         ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
         RETURNING 0, id, NULL, NULL, NULL INTO v_answer;
         CONTINUE WHEN NOT FOUND;
-        IF p_key IS NOT NULL AND p_queue.unique_active
+        IF p_key IS NOT NULL AND p_queue.unique_active AND NOT coalesce(v_leaving, false)
            AND gristmill.in_flight(p_queue.number, p_key) THEN
             -- The task that stood here was claimed while this put waited.
             DELETE FROM gristmill.task t WHERE t.id = v_answer.id;
@@ -238,16 +249,52 @@ BEGIN
     IF EXISTS (SELECT 1 FROM gristmill.flight f WHERE f.queue = p_queue AND f.key = p_key) THEN
         RETURN true;
     END IF;
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        -- Answers with a serialization failure when the row is there unseen.
-        INSERT INTO gristmill.flight (queue, key, id) VALUES (p_queue, p_key, 0);
-        DELETE FROM gristmill.flight f WHERE f.queue = p_queue AND f.key = p_key;
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        RETURN false;
     END IF;
-    RETURN false;
-EXCEPTION WHEN unique_violation THEN
-    RAISE EXCEPTION 'the key was claimed after this transaction began: repeat it'
-        USING ERRCODE = 'serialization_failure';
+    BEGIN
+        INSERT INTO gristmill.flight (queue, key, id) VALUES (p_queue, p_key, 0);
+        -- Taken back at once: claims of this key must not wait for the caller.
+        RAISE EXCEPTION USING ERRCODE = 'GM001';
+    EXCEPTION
+        WHEN SQLSTATE 'GM001' THEN
+            RETURN false;
+        WHEN unique_violation THEN
+            RAISE EXCEPTION 'the key was claimed after this transaction began: repeat it'
+                USING ERRCODE = 'serialization_failure';
+    END;
 END
+$$;
+
+-- Under REPEATABLE READ, what stands for a duplicate is looked up as it was when
+-- the transaction began. A lock sees the row as it is now: where it is gone the
+-- server answers with a serialization failure, which is right, for there is no
+-- true answer. Taken back at once, so that no claim passes the row by meanwhile.
+CREATE FUNCTION gristmill.stands_still(p_id bigint, p_queue integer, p_key text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        RETURN;
+    END IF;
+    BEGIN
+        IF p_id IS NOT NULL THEN
+            PERFORM 1 FROM gristmill.task t WHERE t.id = p_id FOR KEY SHARE SKIP LOCKED;
+        ELSE
+            PERFORM 1 FROM gristmill.flight f WHERE f.queue = p_queue AND f.key = p_key
+                FOR KEY SHARE SKIP LOCKED;
+        END IF;
+        RAISE EXCEPTION USING ERRCODE = 'GM001';
+    EXCEPTION WHEN SQLSTATE 'GM001' THEN
+        NULL;
+    END;
+END
+$$;
+
+-- What a repeat of a caller's id is recognised by.
+CREATE FUNCTION gristmill.digest(p_payload bytea, p_encoding smallint) RETURNS bytea
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT substring(sha256(convert_to((ARRAY['json', 'msgpack', 'raw'])[p_encoding + 1], 'UTF8')
+                            || decode('00', 'hex') || p_payload) FOR 16)
 $$;
 
 -- A pending task that was replaced changes its place among ready and delayed.
@@ -276,34 +323,118 @@ BEGIN
 END
 $$;
 
--- Puts the tasks at these positions one by one (null: all of them).
+-- Which positions will be new tasks, in the order of the input, as far as one
+-- look can tell: they get their ids, and the queue's room, in that order,
+-- whatever the order in which they are then put. Entries: an id, 0 for what an
+-- existing task stands for, -1 for what finds the queue full.
+CREATE FUNCTION gristmill.foreseen(
+    p_queue gristmill.queue, p_count integer, p_positions integer[], p_faults text[],
+    p_keys text[], p_caller_ids text[], p_room bigint, p_inside boolean, p_now timestamptz
+) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_ids   bigint[] := array_fill(0::bigint, ARRAY[p_count]);
+    v_room  bigint := p_room;
+    v_taken text[] := '{}';
+    v_named text[] := '{}';
+    i       integer;
+BEGIN
+    FOREACH i IN ARRAY p_positions LOOP
+        CONTINUE WHEN p_faults[i] IS NOT NULL;
+        IF p_caller_ids[i] IS NOT NULL THEN
+            CONTINUE WHEN p_caller_ids[i] = ANY (v_named) OR EXISTS (
+                SELECT 1 FROM gristmill.put_id k
+                 WHERE k.queue = p_queue.number AND k.id = p_caller_ids[i] AND k.until > p_now);
+        END IF;
+        IF p_keys[i] IS NOT NULL THEN
+            CONTINUE WHEN p_keys[i] = ANY (v_taken)
+                OR (SELECT t.id FROM gristmill.task t
+                     WHERE t.queue = p_queue.number AND t.key = p_keys[i]
+                       AND NOT t.in_flight) IS NOT NULL
+                OR (p_queue.unique_active
+                    AND (SELECT f.id FROM gristmill.flight f
+                          WHERE f.queue = p_queue.number AND f.key = p_keys[i]
+                            AND NOT (p_inside AND EXISTS (SELECT 1 FROM gristmill.settling s
+                                                           WHERE s.id = f.id))) IS NOT NULL);
+        END IF;
+        IF v_room <= 0 THEN
+            v_ids[i] := -1;
+            CONTINUE;
+        END IF;
+        v_room := v_room - 1;
+        v_ids[i] := nextval('gristmill.task_id');
+        v_taken := v_taken || p_keys[i];
+        v_named := v_named || p_caller_ids[i];
+    END LOOP;
+    RETURN v_ids;
+END
+$$;
+
+-- Puts the tasks at these positions one by one (null: all of them), in the order
+-- of keys: two puts of the same keys then wait for each other at the first one,
+-- instead of crosswise. The answers are in the order of the positions.
 CREATE FUNCTION gristmill.put_each(
     p_queue gristmill.queue, p_positions integer[], p_payloads bytea[], p_encodings smallint[],
     p_keys text[], p_groups text[], p_sources text[], p_priorities smallint[],
     p_run_ats timestamptz[], p_delays bigint[], p_caller_ids text[], p_headers text[],
-    p_room bigint, p_rehearsal boolean, p_now timestamptz
+    p_room bigint, p_rehearsal boolean, p_inside boolean, p_now timestamptz
 ) RETURNS gristmill.put_answer[]
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_answers gristmill.put_answer[];
-    v_answer  gristmill.put_answer;
-    v_room    bigint := p_room;
-    i         integer;
+    v_positions integer[] := coalesce(p_positions,
+        ARRAY(SELECT generate_series(1, cardinality(p_payloads))));
+    v_order     integer[];
+    v_answers   gristmill.put_answer[] :=
+        array_fill(NULL::gristmill.put_answer, ARRAY[cardinality(p_payloads)]);
+    v_faults    text[];
+    v_ids       bigint[];
+    v_room      bigint := p_room;
+    i           integer;
 BEGIN
-    FOREACH i IN ARRAY coalesce(p_positions,
-                                ARRAY(SELECT generate_series(1, cardinality(p_payloads)))) LOOP
-        v_answer := gristmill.put_one(
-            p_queue, p_payloads[i], coalesce(p_encodings[i], 0::smallint), p_keys[i], p_groups[i],
-            p_sources[i], coalesce(p_priorities[i], 0::smallint),
-            coalesce(p_run_ats[i], gristmill.later(p_now, gristmill.span(p_delays[i])), p_now),
-            p_run_ats[i] IS NOT NULL OR p_delays[i] IS NOT NULL, p_caller_ids[i],
-            p_headers[i]::jsonb, v_room, CASE WHEN p_rehearsal THEN -i::bigint END, p_now);
-        IF v_answer.outcome = 0 THEN
-            v_room := v_room - 1;
+    v_order := v_positions;
+    IF p_caller_ids IS NULL OR NOT EXISTS (
+        SELECT 1 FROM unnest(p_caller_ids) c WHERE c IS NOT NULL GROUP BY c HAVING count(*) > 1)
+    THEN
+        -- Of an id that is named twice, the first one counts.
+        v_order := ARRAY(SELECT x.i FROM unnest(v_positions) WITH ORDINALITY AS x (i, nth)
+                          ORDER BY p_keys[x.i] COLLATE "C", x.nth);
+    END IF;
+    IF p_queue.bind_table IS NOT NULL THEN
+        v_faults := array_fill(NULL::text, ARRAY[cardinality(p_payloads)]);
+        FOREACH i IN ARRAY v_order LOOP
+            v_faults[i] := gristmill.subject_fault(p_queue, p_keys[i]);
+        END LOOP;
+    END IF;
+    IF NOT p_rehearsal THEN
+        v_ids := gristmill.foreseen(p_queue, cardinality(p_payloads), v_positions, v_faults,
+            p_keys, p_caller_ids, p_room, p_inside, p_now);
+        v_room := p_room - (SELECT count(*) FROM unnest(v_ids) x WHERE x > 0);
+    ELSE
+        -- Nobody is kept waiting for longer than the rehearsal, so the order of
+        -- the input will do, and the queue's room is given in it.
+        v_order := v_positions;
+    END IF;
+    FOREACH i IN ARRAY v_order LOOP
+        IF v_faults[i] IS NOT NULL THEN
+            v_answers[i] := ROW(3, NULL, NULL, NULL, v_faults[i])::gristmill.put_answer;
+        ELSIF v_ids[i] = -1 THEN
+            v_answers[i] := ROW(3, NULL, NULL, NULL, 'queue_full')::gristmill.put_answer;
+        ELSE
+            v_answers[i] := gristmill.put_one(
+                p_queue, p_payloads[i], coalesce(p_encodings[i], 0::smallint), p_keys[i],
+                p_groups[i], p_sources[i], coalesce(p_priorities[i], 0::smallint),
+                coalesce(p_run_ats[i], gristmill.later(p_now, gristmill.span(p_delays[i])), p_now),
+                p_run_ats[i] IS NOT NULL OR p_delays[i] IS NOT NULL, p_caller_ids[i],
+                p_headers[i]::jsonb, CASE WHEN v_ids[i] > 0 THEN NULL ELSE v_room END,
+                CASE WHEN p_rehearsal THEN -i::bigint ELSE nullif(v_ids[i], 0) END, p_inside,
+                p_now);
+            IF v_answers[i].outcome = 0 AND NOT coalesce(v_ids[i] > 0, false) THEN
+                v_room := v_room - 1;
+            END IF;
         END IF;
-        v_answers := v_answers || v_answer;
     END LOOP;
-    RETURN v_answers;
+    RETURN ARRAY(SELECT v_answers[x.i] FROM unnest(v_positions) WITH ORDINALITY AS x (i, nth)
+                  ORDER BY x.nth);
 END
 $$;
 
@@ -338,6 +469,8 @@ $$;
 --   p_outside   ask for room; follow-ups of a settlement do not
 --   p_own       the transaction is this call's own: a relaxed queue may commit
 --               asynchronously
+--   p_inside    it is the caller's; what nothing is said of is the caller's
+--               unless it is this call's own
 --   p_patience  so many milliseconds somebody else's open transaction is waited
 --               for that put an equal key or id, or holds the subject's row;
 --               then the put fails with lock_not_available. Null: without end
@@ -350,7 +483,7 @@ CREATE FUNCTION gristmill.put_many(
     p_delays bigint[] DEFAULT NULL, p_caller_ids text[] DEFAULT NULL,
     p_headers text[] DEFAULT NULL, p_atomic boolean DEFAULT false,
     p_outside boolean DEFAULT true, p_own boolean DEFAULT false, p_patience integer DEFAULT NULL,
-    p_refused integer DEFAULT 0, p_now timestamptz DEFAULT NULL,
+    p_refused integer DEFAULT 0, p_now timestamptz DEFAULT NULL, p_inside boolean DEFAULT NULL,
     OUT is_known boolean, OUT outcomes smallint[], OUT ids bigint[], OUT run_ats timestamptz[],
     OUT sources text[], OUT details text[], OUT capacity bigint, OUT bind_table text,
     OUT bind_column text
@@ -361,6 +494,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
 DECLARE
     v_now      timestamptz := coalesce(p_now, clock_timestamp());
+    v_inside   boolean := coalesce(p_inside, NOT p_own);
     v_queue    gristmill.queue;
     v_answers  gristmill.put_answer[];
     v_again    gristmill.put_answer[];
@@ -415,7 +549,7 @@ BEGIN
             BEGIN
                 v_answers := gristmill.put_each(v_queue, NULL, p_payloads, p_encodings, p_keys,
                     p_groups, p_sources, p_priorities, p_run_ats, p_delays, p_caller_ids,
-                    p_headers, v_room, v_rehearsal = 1, v_now);
+                    p_headers, v_room, v_rehearsal = 1, v_inside, v_now);
                 IF v_rehearsal = 1 OR EXISTS (SELECT 1 FROM unnest(v_answers) a
                                                WHERE a.outcome IN (1, 3)) THEN
                     RAISE EXCEPTION USING ERRCODE = 'GM001';
@@ -435,7 +569,7 @@ BEGIN
        OR (p_keys IS NOT NULL AND (v_queue.on_duplicate <> 'skip' OR v_queue.unique_active)) THEN
         v_answers := gristmill.put_each(v_queue, NULL, p_payloads, p_encodings, p_keys,
             p_groups, p_sources, p_priorities, p_run_ats, p_delays, p_caller_ids, p_headers,
-            v_room, false, v_now);
+            v_room, false, v_inside, v_now);
     ELSE
         -- Many at once, in a few statements whatever their number. First the
         -- keys: which positions stand for nothing new? Usually none.
@@ -464,8 +598,24 @@ BEGIN
                 v_answers := array_fill(NULL::gristmill.put_answer, ARRAY[v_count]);
                 FOR i IN 1..cardinality(v_late) LOOP
                     v_answers[v_late[i]] := v_again[i];
+                    IF v_inside AND v_again[i].id > 0 THEN
+                        PERFORM gristmill.stands_still(v_again[i].id, v_queue.number, NULL);
+                    END IF;
                 END LOOP;
                 v_late := NULL;
+                IF v_inside THEN
+                    INSERT INTO gristmill.marker (queue, key, in_flight, priority, encoding,
+                        run_at, grp, source, headers, payload)
+                    SELECT v_queue.number, g.key, false, coalesce(g.priority, 0),
+                           coalesce(g.encoding, 0), coalesce(g.at,
+                               gristmill.later(v_now, gristmill.span(g.delay)), v_now),
+                           g.grp, g.source, g.headers::jsonb, g.payload
+                      FROM unnest(p_payloads, p_encodings, p_keys, p_groups, p_sources,
+                                  p_priorities, p_run_ats, p_delays, p_headers, v_answers)
+                        AS g (payload, encoding, key, grp, source, priority, at, delay, headers,
+                              outcome, id, stands_at, stands_for, detail)
+                     WHERE g.outcome = 1 AND g.id > 0;
+                END IF;
             END IF;
         END IF;
         IF v_answers IS NULL THEN
@@ -576,7 +726,7 @@ BEGIN
             IF v_late IS NOT NULL THEN
                 v_again := gristmill.put_each(v_queue, v_late, p_payloads, p_encodings, p_keys,
                     p_groups, p_sources, p_priorities, p_run_ats, p_delays, p_caller_ids,
-                    p_headers, NULL, false, v_now);
+                    p_headers, NULL, false, v_inside, v_now);
                 FOR i IN 1..cardinality(v_late) LOOP
                     v_answers[v_late[i]] := v_again[i];
                 END LOOP;
@@ -606,5 +756,121 @@ BEGIN
                nullif(count(*) FILTER (WHERE o = 3) + p_refused, 0)
           FROM unnest(outcomes) o;
     END IF;
+END
+$$;
+
+-- The markers of these keys go: a run of the key begins after them, or, of those
+-- beside a task in flight only, its settlement comes after them. What somebody
+-- else is putting again at this moment is left to him.
+CREATE FUNCTION gristmill.take_markers(p_queue integer, p_keys text[], p_in_flight boolean)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM gristmill.marker m
+     WHERE m.ctid = ANY (ARRAY(
+               SELECT x.ctid FROM gristmill.marker x
+                WHERE x.key = ANY (p_keys) AND x.queue = p_queue
+                  AND (x.in_flight OR NOT p_in_flight)
+                  FOR UPDATE SKIP LOCKED));
+END
+$$;
+
+-- Puts again what committed transactions left markers for and no claim took
+-- along: mostly a task stands for it still, else it is enqueued now. Not refused
+-- for want of room: it was answered long ago. What was promised a run and is in
+-- flight (unique: active) waits for its end, for it may have begun before. Whoever holds an equal key in an
+-- open transaction is waited for hardly at all; then these are tried one by one,
+-- from some place among them, and what is held stays for another time.
+CREATE FUNCTION gristmill.put_markers(
+    p_limit integer, p_now timestamptz, OUT seen bigint, OUT enqueued bigint, OUT woken text[]
+)
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    v_marker bigint;
+    v_some   record;
+BEGIN
+    BEGIN
+        SELECT s.* INTO v_some FROM gristmill.put_marked(ARRAY(
+            SELECT m.id FROM gristmill.marker m
+             WHERE m.in_flight
+                OR (SELECT f.id FROM gristmill.flight f
+                     WHERE f.key = m.key AND f.queue = m.queue
+                       AND (SELECT q.unique_active FROM gristmill.queue q
+                             WHERE q.number = f.queue)) IS NULL
+             ORDER BY m.id LIMIT p_limit FOR UPDATE SKIP LOCKED), 20, p_now) s;
+        seen := v_some.seen;
+        enqueued := v_some.enqueued;
+        woken := v_some.woken;
+    EXCEPTION WHEN lock_not_available THEN
+        seen := 0;
+        enqueued := 0;
+        FOR v_marker IN
+            SELECT m.id FROM gristmill.marker m
+             WHERE m.id >= (SELECT min(x.id) + floor(random() * (max(x.id) - min(x.id) + 1))::bigint
+                              FROM gristmill.marker x)
+             ORDER BY m.id LIMIT 20 FOR UPDATE SKIP LOCKED
+        LOOP
+            BEGIN
+                SELECT s.* INTO v_some FROM gristmill.put_marked(ARRAY[v_marker], 2, p_now) s;
+                seen := seen + v_some.seen;
+                enqueued := enqueued + v_some.enqueued;
+                woken := woken || v_some.woken;
+            EXCEPTION WHEN lock_not_available THEN
+                NULL;
+            END;
+        END LOOP;
+    END;
+END
+$$;
+
+-- Puts what these markers stand for, and takes them away.
+CREATE FUNCTION gristmill.put_marked(
+    p_markers bigint[], p_patience integer, p_now timestamptz,
+    OUT seen bigint, OUT enqueued bigint, OUT woken text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_some record;
+    v_put  record;
+    v_new  integer;
+BEGIN
+    seen := cardinality(p_markers);
+    enqueued := 0;
+    IF seen = 0 THEN
+        RETURN;
+    END IF;
+    FOR v_some IN
+        WITH taken AS (
+            DELETE FROM gristmill.marker m WHERE m.id = ANY (p_markers) RETURNING m.*
+        )
+        SELECT q.number, q.name::text AS name, array_agg(t.payload ORDER BY t.id) AS payloads,
+               array_agg(t.encoding ORDER BY t.id) AS encodings,
+               array_agg(t.key::text ORDER BY t.id) AS keys,
+               array_agg(t.grp::text ORDER BY t.id) AS groups,
+               array_agg(t.source::text ORDER BY t.id) AS sources,
+               array_agg(t.priority ORDER BY t.id) AS priorities,
+               array_agg(t.run_at ORDER BY t.id) AS run_ats,
+               array_agg(t.headers::text ORDER BY t.id) AS headers
+          FROM taken t JOIN gristmill.queue q ON q.number = t.queue
+         GROUP BY q.number, q.name ORDER BY q.name
+    LOOP
+        SELECT * INTO v_put FROM gristmill.put_many(v_some.name, v_some.payloads,
+            v_some.encodings, v_some.keys, v_some.groups, v_some.sources, v_some.priorities,
+            v_some.run_ats, NULL, NULL, v_some.headers, p_outside => false, p_inside => false,
+            p_patience => p_patience, p_now => p_now);
+        v_new := CASE WHEN v_put.outcomes IS NULL THEN cardinality(v_some.keys)
+                      ELSE (SELECT count(*) FROM unnest(v_put.outcomes) o WHERE o = 0) END;
+        -- Counted as duplicates when they were answered so.
+        INSERT INTO gristmill.delta (at, queue, duplicate)
+        SELECT p_now, v_some.number, -count(*) FROM unnest(v_put.outcomes) o WHERE o = 1
+        HAVING count(*) > 0;
+        IF v_new > 0 THEN
+            enqueued := enqueued + v_new;
+            woken := woken || v_some.name;
+        END IF;
+    END LOOP;
 END
 $$;

@@ -1,30 +1,9 @@
 -- The moves everything else is made of: a task enters the claim order, frees
 -- its key, is kept. Each appends its own counts.
 
--- A task that was claimed goes back: it keeps its key's in-flight place.
-CREATE FUNCTION gristmill.go_back(
-    p_task gristmill.task, p_slotted boolean, p_now timestamptz
-) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_task gristmill.task := p_task;
-BEGIN
-    v_task.blocked := false;
-    v_task.in_flight := true;
-    v_task.delayed := v_task.run_at > p_now;
-    v_task.slotted := p_slotted;
-    INSERT INTO gristmill.task VALUES (v_task.*);
-    IF v_task.delayed THEN
-        INSERT INTO gristmill.delayed (run_at, id, queue)
-        VALUES (v_task.run_at, v_task.id, v_task.queue);
-    END IF;
-    INSERT INTO gristmill.delta (at, queue, ready, delayed)
-    VALUES (p_now, v_task.queue, (NOT v_task.delayed)::integer, v_task.delayed::integer);
-END
-$$;
-
 -- Tasks that waited behind these keys enter the claim order. A task that was
--- put but not committed meanwhile is missed here; the sweep finds it.
+-- put but not committed meanwhile is missed here, and one that an open
+-- transaction replaces is passed by, not waited for; the sweep finds both.
 CREATE FUNCTION gristmill.unblock(p_queue integer, p_keys text[], p_now timestamptz)
 RETURNS integer
 LANGUAGE plpgsql AS $$
@@ -33,7 +12,10 @@ DECLARE
 BEGIN
     WITH entered AS (
         UPDATE gristmill.task t SET blocked = false, delayed = t.run_at > p_now
-         WHERE t.queue = p_queue AND t.key = ANY (p_keys) AND t.blocked
+         WHERE t.ctid = ANY (ARRAY(
+                   SELECT x.ctid FROM gristmill.task x
+                    WHERE x.queue = p_queue AND x.key = ANY (p_keys) AND x.blocked
+                      FOR UPDATE SKIP LOCKED))
         RETURNING t.id, t.run_at, t.delayed
     ), waiting AS (
         INSERT INTO gristmill.delayed (run_at, id, queue)
@@ -49,11 +31,17 @@ BEGIN
 END
 $$;
 
--- Frees the in-flight place of keys; returns how many tasks waited behind.
-CREATE FUNCTION gristmill.free_keys(p_queue integer, p_keys text[], p_now timestamptz)
-RETURNS integer
+-- Frees the in-flight place of keys; returns how many tasks waited behind. With
+-- p_active, markers that were left beside the tasks in flight go along: this
+-- settlement comes after them.
+CREATE FUNCTION gristmill.free_keys(
+    p_queue integer, p_keys text[], p_active boolean, p_now timestamptz
+) RETURNS integer
 LANGUAGE plpgsql AS $$
 BEGIN
+    IF p_active THEN
+        PERFORM gristmill.take_markers(p_queue, p_keys, true);
+    END IF;
     DELETE FROM gristmill.flight f WHERE f.queue = p_queue AND f.key = ANY (p_keys);
     RETURN gristmill.unblock(p_queue, p_keys, p_now);
 END
@@ -93,49 +81,140 @@ BEGIN
 END
 $$;
 
--- Ends one claimed task as decided: done, cancelled, failed or back. The task
--- has its attempt counted and its history written; the lease is the caller's.
--- Returns how many tasks waited behind its key.
-CREATE FUNCTION gristmill.end_attempt(
-    p_queue gristmill.queue, p_task gristmill.task, p_next gristmill.next, p_now timestamptz
-) RETURNS integer
+-- Ends attempts, as many as there are, in a few statements: each task is done,
+-- cancelled, failed or goes back, as after_attempt says. The leases are the
+-- caller's. All arrays have one entry a task.
+--   p_tasks      as they were before the claim
+--   p_tokens     of their leases; remembered as what settled them, unless it expired
+--   p_positions  what the answers name them by
+-- One row a queue; is_woken says that something of it may be claimable now.
+CREATE FUNCTION gristmill.end_attempts(
+    p_tasks gristmill.task[], p_tokens uuid[], p_workers text[], p_begans timestamptz[],
+    p_cancels boolean[], p_positions integer[], p_outcomes text[], p_errors text[],
+    p_ats timestamptz[], p_started boolean[], p_free integer, p_kept integer, p_now timestamptz
+) RETURNS TABLE (
+    queue integer, positions integer[], became smallint[], run_ats timestamptz[],
+    failed bigint[], is_woken boolean
+)
 LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
-    v_task  gristmill.task := p_task;
-    v_freed integer := 0;
+    v_some record;
 BEGIN
-    IF p_next.kind = 'back' THEN
-        v_task.run_at := p_next.run_at;
-        v_task.prev_run_at := p_next.prev_run_at;
-        v_task.attempts := p_next.attempts;
-        v_task.expiries := p_next.expiries;
-        v_task.started_releases := p_next.started_releases;
-        PERFORM gristmill.go_back(v_task, p_queue.slots IS NOT NULL, p_now);
-        INSERT INTO gristmill.delta (at, queue, processing) VALUES (p_now, p_queue.number, -1);
-        RETURN 0;
-    END IF;
-    IF v_task.key IS NOT NULL THEN
-        v_freed := gristmill.free_keys(p_queue.number, ARRAY[v_task.key], p_now);
-    END IF;
-    v_task.in_flight := false;
-    IF p_next.kind = 'failed' THEN
-        v_task.failed_at := p_now;
-        v_task.error := p_next.error;
-        INSERT INTO gristmill.failed VALUES (v_task.*);
-        INSERT INTO gristmill.delta (at, queue, processing, failed_now, failed)
-        VALUES (p_now, p_queue.number, -1, 1, 1);
-    ELSIF p_next.kind = 'done' THEN
-        IF p_queue.keep_done IS NOT NULL THEN
-            v_task.resolved_at := p_now;
-            INSERT INTO gristmill.done VALUES (v_task.*);
+    FOR v_some IN
+        WITH ended AS MATERIALIZED (
+            SELECT t.id, t.created_at, t.run_at, t.queue, t.attempts + 1 AS attempts,
+                   t.claims + 1 AS claims, t.expiries, t.started_releases, t.priority, t.encoding,
+                   t.unique_active, t.key, t.grp, t.source, t.headers, t.payload, t.prev_run_at,
+                   t.began AS claimed_at,
+                   CASE WHEN t.outcome = 'expired' THEN t.settled ELSE t.token END AS settled,
+                   t.note, t.note_by, t.position, t.outcome,
+                   n.kind, n.run_at AS next_run_at, n.prev_run_at AS next_prev_run_at,
+                   n.attempts AS next_attempts, n.expiries AS next_expiries,
+                   n.started_releases AS next_releases, n.released, n.error AS last_error,
+                   coalesce(t.said, t.error) AS error,
+                   n.kind = 'back' AND n.run_at > p_now AS is_delayed,
+                   q.slots IS NOT NULL AS slotted, q.keep_done IS NOT NULL AS is_kept,
+                   q.unique_active AS is_active,
+                   -- One more attempt at the end: the last ten. A history that
+                   -- cannot be one is left behind.
+                   CASE WHEN jsonb_typeof(t.history) = 'array'
+                             AND jsonb_array_length(t.history) >= p_kept
+                        THEN jsonb_path_query_array(t.history, '$[$from to last]',
+                                 jsonb_build_object('from',
+                                     jsonb_array_length(t.history) - p_kept + 1))
+                        WHEN jsonb_typeof(t.history) = 'array' THEN t.history
+                        ELSE '[]' END
+                   || jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
+                          'worker', t.worker, 'claimed_at', t.began, 'ended_at', p_now,
+                          'end', CASE WHEN n.kind = 'cancelled' THEN n.kind ELSE t.outcome END,
+                          'error', t.said))) AS history
+              FROM unnest(p_tasks, p_tokens, p_workers, p_begans, p_cancels, p_positions,
+                          p_outcomes, p_errors, p_ats, p_started)
+                AS t (id, created_at, run_at, queue, attempts, claims, expiries,
+                      started_releases, priority, encoding, blocked, in_flight, delayed, slotted,
+                      unique_active, key, grp, source, headers, payload, prev_run_at, claimed_at,
+                      settled, error, history, note, note_by, failed_at, resolved_by, resolved_at,
+                      token, worker, began, cancel, position, outcome, said, at, started)
+              JOIN gristmill.queue q ON q.number = t.queue
+             CROSS JOIN LATERAL gristmill.after_attempt(t.outcome, t.said, t.at, t.started,
+                       t.cancel, t.id, t.attempts + 1, t.claims + 1, t.expiries,
+                       t.started_releases, t.run_at, t.prev_run_at, q.max_attempts,
+                       q.backoff_base, q.backoff_cap, q.backoff_jitter, p_free, p_now) n
+        ), back AS (
+            -- A task that goes back keeps its key's in-flight place.
+            INSERT INTO gristmill.task (id, created_at, run_at, queue, attempts, claims, expiries,
+                started_releases, priority, encoding, in_flight, delayed, slotted, unique_active,
+                key, grp, source, headers, payload, prev_run_at, claimed_at, settled, error,
+                history, note, note_by)
+            SELECT e.id, e.created_at, e.next_run_at, e.queue, e.next_attempts, e.claims,
+                   e.next_expiries, e.next_releases, e.priority, e.encoding, true, e.is_delayed,
+                   e.slotted, e.unique_active, e.key, e.grp, e.source, e.headers, e.payload,
+                   e.next_prev_run_at, e.claimed_at, e.settled, e.error, e.history, e.note,
+                   e.note_by
+              FROM ended e WHERE e.kind = 'back'
+        ), waiting AS (
+            INSERT INTO gristmill.delayed (run_at, id, queue)
+            SELECT e.next_run_at, e.id, e.queue FROM ended e WHERE e.is_delayed
+        ), lost AS (
+            INSERT INTO gristmill.failed (id, created_at, run_at, queue, attempts, claims,
+                expiries, started_releases, priority, encoding, unique_active, key, grp, source,
+                headers, payload, prev_run_at, claimed_at, settled, error, history, note, note_by,
+                failed_at)
+            SELECT e.id, e.created_at, e.run_at, e.queue, e.attempts, e.claims, e.expiries,
+                   e.started_releases, e.priority, e.encoding, e.unique_active, e.key, e.grp,
+                   e.source, e.headers, e.payload, e.prev_run_at, e.claimed_at, e.settled,
+                   e.last_error, e.history, e.note, e.note_by, p_now
+              FROM ended e WHERE e.kind = 'failed'
+        ), kept AS (
+            INSERT INTO gristmill.done (id, created_at, run_at, queue, attempts, claims,
+                expiries, started_releases, priority, encoding, unique_active, key, grp, source,
+                headers, payload, prev_run_at, claimed_at, settled, error, history, note, note_by,
+                resolved_at)
+            SELECT e.id, e.created_at, e.run_at, e.queue, e.attempts, e.claims, e.expiries,
+                   e.started_releases, e.priority, e.encoding, e.unique_active, e.key, e.grp,
+                   e.source, e.headers, e.payload, e.prev_run_at, e.claimed_at, e.settled,
+                   e.error, e.history, e.note, e.note_by, p_now
+              FROM ended e WHERE e.kind = 'done' AND e.is_kept
+        ), counted AS (
+            INSERT INTO gristmill.delta (at, queue, ready, delayed, processing, failed_now,
+                done_kept, done, retried, failed, released, expired, cancelled)
+            SELECT p_now, e.queue, count(*) FILTER (WHERE e.kind = 'back' AND NOT e.is_delayed),
+                   count(*) FILTER (WHERE e.is_delayed), -count(*),
+                   count(*) FILTER (WHERE e.kind = 'failed'),
+                   count(*) FILTER (WHERE e.kind = 'done' AND e.is_kept),
+                   count(*) FILTER (WHERE e.kind = 'done'),
+                   count(*) FILTER (WHERE e.kind = 'back' AND NOT e.released
+                                      AND e.outcome <> 'expired'),
+                   count(*) FILTER (WHERE e.kind = 'failed'),
+                   count(*) FILTER (WHERE e.kind = 'back' AND e.released),
+                   count(*) FILTER (WHERE e.outcome = 'expired'),
+                   count(*) FILTER (WHERE e.kind = 'cancelled')
+              FROM ended e GROUP BY e.queue
+        )
+        SELECT e.queue, bool_or(e.is_active) AS is_active,
+               bool_or(e.kind = 'back' OR e.slotted) AS is_woken,
+               array_agg(e.key::text) FILTER (WHERE e.kind <> 'back' AND e.key IS NOT NULL)
+                   AS freed,
+               array_agg(e.position) AS positions,
+               array_agg((array_position(ARRAY['done', 'back', 'failed', 'cancelled'], e.kind) - 1)
+                   ::smallint) AS became,
+               array_agg(CASE WHEN e.kind = 'back' THEN e.next_run_at END) AS run_ats,
+               array_agg(e.id) FILTER (WHERE e.kind = 'failed') AS failed
+          FROM ended e GROUP BY e.queue
+    LOOP
+        queue := v_some.queue;
+        positions := v_some.positions;
+        became := v_some.became;
+        run_ats := v_some.run_ats;
+        failed := v_some.failed;
+        is_woken := v_some.is_woken;
+        IF v_some.freed IS NOT NULL THEN
+            is_woken := gristmill.free_keys(queue, v_some.freed, v_some.is_active, p_now) > 0
+                        OR is_woken;
         END IF;
-        INSERT INTO gristmill.delta (at, queue, processing, done, done_kept)
-        VALUES (p_now, p_queue.number, -1, 1, (p_queue.keep_done IS NOT NULL)::integer);
-    ELSE
-        INSERT INTO gristmill.delta (at, queue, processing, cancelled)
-        VALUES (p_now, p_queue.number, -1, 1);
-    END IF;
-    RETURN v_freed;
+        RETURN NEXT;
+    END LOOP;
 END
 $$;
 
@@ -154,45 +233,71 @@ SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
 DECLARE
     c_expired constant text := 'the lease ran out: the worker died, hung or lost the store';
-    v_lease gristmill.lease;
-    v_queue gristmill.queue;
-    v_task  gristmill.task;
-    v_next  gristmill.next;
+    v_ended   uuid[];
+    v_lease   record;
+    v_task    gristmill.task;
+    v_tasks   gristmill.task[];
+    v_tokens  uuid[];
+    v_workers text[];
+    v_begans  timestamptz[];
+    v_cancels boolean[];
+    v_some    record;
 BEGIN
     taken := 0;
+    -- Whoever extends holds the deadline, and then it is passed over.
+    IF p_queue IS NULL THEN
+        v_ended := ARRAY(
+            SELECT d.token
+              FROM gristmill.queue q
+             CROSS JOIN LATERAL (
+                   SELECT x.token, x.until FROM gristmill.deadline x
+                    WHERE x.queue = q.number AND x.until <= p_now
+                      AND (p_held IS NULL OR gristmill.span(p_held) >= x.lease / 3)
+                    ORDER BY x.until LIMIT p_leases FOR UPDATE SKIP LOCKED) d
+             ORDER BY d.until LIMIT p_leases);
+    ELSE
+        v_ended := ARRAY(
+            SELECT x.token FROM gristmill.deadline x
+             WHERE x.queue = p_queue AND x.until <= p_now
+               AND (p_held IS NULL OR gristmill.span(p_held) >= x.lease / 3)
+             ORDER BY x.until LIMIT p_leases FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF v_ended = '{}' THEN
+        RETURN;
+    END IF;
+    -- The guarded statement: whoever settles holds the lease, and then it is left
+    -- to him.
     FOR v_lease IN
-        -- The guarded statement: whoever settles or extends holds the row, and
-        -- then it is passed over or looked at again.
         DELETE FROM gristmill.lease l
-         WHERE l.ctid = ANY (ARRAY(
-                   SELECT x.ctid
-                     FROM gristmill.lease x JOIN gristmill.queue q ON q.number = x.queue
-                    WHERE (p_queue IS NULL OR x.queue = p_queue) AND x.until <= p_now
-                      AND (p_held IS NULL OR gristmill.span(p_held) >= q.lease / 3)
-                    ORDER BY x.until, x.token
-                    LIMIT p_leases
-                      FOR UPDATE OF x SKIP LOCKED))
-        RETURNING l.*
+         WHERE l.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.lease x
+                                    WHERE x.token = ANY (v_ended)
+                                    ORDER BY x.token FOR UPDATE SKIP LOCKED))
+        RETURNING l.token, l.worker, l.claimed_at, l.cancelled, l.open, l.tasks
     LOOP
-        SELECT * INTO v_queue FROM gristmill.queue q WHERE q.number = v_lease.queue;
         FOREACH v_task IN ARRAY v_lease.tasks LOOP
             CONTINUE WHEN v_task.id <> ALL (v_lease.open);
-            v_task.attempts := v_task.attempts + 1;
-            v_task.claims := v_task.claims + 1;
-            v_task.claimed_at := v_lease.claimed_at;
-            v_next := gristmill.after_attempt(v_task, v_queue, 'expired', c_expired, NULL, false,
-                v_task.id = ANY (v_lease.cancelled), 0, p_now);
-            v_task.error := c_expired;
-            v_task.history := gristmill.told(v_task.history, v_lease.worker, v_lease.claimed_at,
-                p_now, 'expired', c_expired, p_kept);
-            PERFORM gristmill.end_attempt(v_queue, v_task, v_next, p_now);
+            v_tasks := v_tasks || v_task;
+            v_tokens := v_tokens || v_lease.token;
+            v_workers := v_workers || v_lease.worker;
+            v_begans := v_begans || v_lease.claimed_at;
+            v_cancels := v_cancels || coalesce(v_task.id = ANY (v_lease.cancelled), false);
             taken := taken + 1;
-            IF v_next.kind = 'failed' THEN
-                failed := failed || v_task.id;
-            END IF;
         END LOOP;
-        INSERT INTO gristmill.delta (at, queue, expired)
-        VALUES (p_now, v_lease.queue, cardinality(v_lease.open));
+    END LOOP;
+    -- Also of those whose lease a completion under an old snapshot left without.
+    DELETE FROM gristmill.deadline d
+     WHERE d.token = ANY (v_ended)
+       AND (SELECT l.token FROM gristmill.lease l WHERE l.token = d.token) IS NULL;
+    IF taken = 0 THEN
+        RETURN;
+    END IF;
+    FOR v_some IN
+        SELECT e.failed FROM gristmill.end_attempts(v_tasks, v_tokens, v_workers, v_begans,
+            v_cancels, NULL, array_fill('expired'::text, ARRAY[taken::integer]),
+            array_fill(c_expired, ARRAY[taken::integer]), NULL,
+            array_fill(false, ARRAY[taken::integer]), 0, p_kept, p_now) e
+    LOOP
+        failed := failed || v_some.failed;
     END LOOP;
 END
 $$;

@@ -221,18 +221,19 @@ BEGIN
 END
 $$;
 
--- The first due task of a group that has a free slot. Looks at the front
--- first, which is enough while few groups are full; then from group to group,
--- so that a million tasks of full groups cost one look a group.
+-- The first due task of a group that has a free slot, but none of those in
+-- p_not: somebody's open transaction holds them. Looks at the front first, which
+-- is enough while few groups are full; then from group to group, so that a
+-- million tasks of full groups cost one look a group.
 CREATE FUNCTION gristmill.first_with_slot(
-    p_queue integer, p_source text, p_slots integer, p_now timestamptz,
+    p_queue integer, p_source text, p_slots integer, p_not bigint[], p_now timestamptz,
     OUT id bigint, OUT slot integer
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     c_front constant integer := 64;
-    v_left  integer := c_front;
+    v_left  integer := c_front + cardinality(p_not);
     v_level smallint;
     v_group text;
     v_entry record;
@@ -242,54 +243,112 @@ BEGIN
     LOOP
         v_level := gristmill.next_level(p_queue, p_source, v_level);
         EXIT WHEN v_level IS NULL OR v_left <= 0;
+        -- A source has an index of its own, so it is asked for in a statement of
+        -- its own: one statement for both would pass the other sources by.
         FOR v_entry IN
             SELECT t.id, coalesce(t.grp, '') AS grp FROM gristmill.task t
-             WHERE t.queue = p_queue AND NOT t.blocked AND t.priority = v_level
-               AND t.run_at <= p_now AND (p_source IS NULL OR t.source = p_source)
+             WHERE p_source IS NULL AND t.queue = p_queue AND NOT t.blocked
+               AND t.priority = v_level AND t.run_at <= p_now
              ORDER BY t.run_at, t.id LIMIT v_left
         LOOP
             v_left := v_left - 1;
+            CONTINUE WHEN v_entry.id = ANY (p_not);
             slot := gristmill.free_slot(p_queue, v_entry.grp, p_slots);
             IF slot IS NOT NULL THEN
                 id := v_entry.id;
                 RETURN;
             END IF;
         END LOOP;
+        IF p_source IS NOT NULL THEN
+            FOR v_entry IN
+                SELECT t.id, coalesce(t.grp, '') AS grp FROM gristmill.task t
+                 WHERE t.queue = p_queue AND t.source = p_source AND NOT t.blocked
+                   AND t.priority = v_level AND t.run_at <= p_now
+                 ORDER BY t.run_at, t.id LIMIT v_left
+            LOOP
+                v_left := v_left - 1;
+                CONTINUE WHEN v_entry.id = ANY (p_not);
+                slot := gristmill.free_slot(p_queue, v_entry.grp, p_slots);
+                IF slot IS NOT NULL THEN
+                    id := v_entry.id;
+                    RETURN;
+                END IF;
+            END LOOP;
+        END IF;
     END LOOP;
     IF v_left > 0 THEN
         RETURN;
     END IF;
     v_best := ROW(NULL::smallint, NULL::timestamptz, NULL::bigint);
     LOOP
-        SELECT coalesce(t.grp, '') INTO v_group FROM gristmill.task t
-         WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
-           AND (v_group IS NULL OR coalesce(t.grp, '') > v_group)
-         ORDER BY coalesce(t.grp, '') LIMIT 1;
-        EXIT WHEN NOT FOUND;
+        v_group := gristmill.next_group(p_queue, p_source, v_group);
+        EXIT WHEN v_group IS NULL;
         v_slot := gristmill.free_slot(p_queue, v_group, p_slots);
         CONTINUE WHEN v_slot IS NULL;
-        v_level := NULL;
-        LOOP
+        v_entry := gristmill.first_of_group(p_queue, p_source, v_group, p_not, p_now);
+        IF v_entry.id IS NOT NULL
+           AND (id IS NULL OR (v_entry.priority, v_entry.run_at, v_entry.id)
+                              < (v_best.f1, v_best.f2, v_best.f3)) THEN
+            v_best := ROW(v_entry.priority, v_entry.run_at, v_entry.id);
+            id := v_entry.id;
+            slot := v_slot;
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- The next group of a queue with slots, of one source or of all, or null.
+CREATE FUNCTION gristmill.next_group(p_queue integer, p_source text, p_after text) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF p_source IS NULL THEN
+        RETURN (SELECT coalesce(t.grp, '') FROM gristmill.task t
+                 WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
+                   AND (p_after IS NULL OR coalesce(t.grp, '') > p_after)
+                 ORDER BY coalesce(t.grp, '') LIMIT 1);
+    END IF;
+    RETURN (SELECT coalesce(t.grp, '') FROM gristmill.task t
+             WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
+               AND (p_after IS NULL OR coalesce(t.grp, '') > p_after)
+             ORDER BY coalesce(t.grp, '') LIMIT 1);
+END
+$$;
+
+-- The first due task of one group that is none of p_not.
+CREATE FUNCTION gristmill.first_of_group(
+    p_queue integer, p_source text, p_group text, p_not bigint[], p_now timestamptz,
+    OUT priority smallint, OUT run_at timestamptz, OUT id bigint
+)
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+    v_level smallint;
+BEGIN
+    LOOP
+        IF p_source IS NULL THEN
             SELECT t.priority INTO v_level FROM gristmill.task t
              WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
-               AND coalesce(t.grp, '') = v_group AND (v_level IS NULL OR t.priority > v_level)
+               AND coalesce(t.grp, '') = p_group AND (v_level IS NULL OR t.priority > v_level)
              ORDER BY t.priority LIMIT 1;
             EXIT WHEN NOT FOUND;
-            SELECT t.priority, t.run_at, t.id INTO v_entry FROM gristmill.task t
+            SELECT t.priority, t.run_at, t.id INTO priority, run_at, id FROM gristmill.task t
              WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
-               AND coalesce(t.grp, '') = v_group AND t.priority = v_level AND t.run_at <= p_now
-               AND (p_source IS NULL OR t.source = p_source)
+               AND coalesce(t.grp, '') = p_group AND t.priority = v_level AND t.run_at <= p_now
+               AND t.id <> ALL (p_not)
              ORDER BY t.run_at, t.id LIMIT 1;
-            IF FOUND THEN
-                IF id IS NULL OR (v_entry.priority, v_entry.run_at, v_entry.id)
-                                 < (v_best.f1, v_best.f2, v_best.f3) THEN
-                    v_best := ROW(v_entry.priority, v_entry.run_at, v_entry.id);
-                    id := v_entry.id;
-                    slot := v_slot;
-                END IF;
-                EXIT;
-            END IF;
-        END LOOP;
+        ELSE
+            SELECT t.priority INTO v_level FROM gristmill.task t
+             WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
+               AND coalesce(t.grp, '') = p_group AND (v_level IS NULL OR t.priority > v_level)
+             ORDER BY t.priority LIMIT 1;
+            EXIT WHEN NOT FOUND;
+            SELECT t.priority, t.run_at, t.id INTO priority, run_at, id FROM gristmill.task t
+             WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
+               AND coalesce(t.grp, '') = p_group AND t.priority = v_level AND t.run_at <= p_now
+               AND t.id <> ALL (p_not)
+             ORDER BY t.run_at, t.id LIMIT 1;
+        END IF;
+        EXIT WHEN FOUND;
     END LOOP;
 END
 $$;
@@ -319,6 +378,28 @@ BEGIN
         END IF;
     END IF;
     RETURN ARRAY[v_place];
+END
+$$;
+
+-- Waits a little for whoever claims from this queue at the moment. False: an open
+-- transaction has claimed, and nobody else can until it ends, for nobody knows
+-- yet which slots are free.
+CREATE FUNCTION gristmill.turn_to_claim(p_queue integer) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_set text := current_setting('lock_timeout');
+BEGIN
+    IF pg_try_advisory_xact_lock('gristmill.queue'::regclass::oid::integer, p_queue) THEN
+        RETURN true;
+    END IF;
+    BEGIN
+        PERFORM set_config('lock_timeout', '1000', true);
+        PERFORM pg_advisory_xact_lock('gristmill.queue'::regclass::oid::integer, p_queue);
+    EXCEPTION WHEN lock_not_available THEN
+        RETURN false;
+    END;
+    PERFORM set_config('lock_timeout', v_set, true);
+    RETURN true;
 END
 $$;
 
@@ -378,6 +459,7 @@ DECLARE
     v_delayed integer := 0;
     v_any     boolean := false;
     v_failed  bigint[];
+    v_passed  bigint[] := '{}';
     v_clean   boolean;
 BEGIN
     SELECT * INTO v_queue FROM gristmill.queue q WHERE q.name = p_queue;
@@ -397,9 +479,9 @@ BEGIN
             NULL::integer, NULL::integer, NULL::bigint[], false;
         RETURN;
     END IF;
-    v_clean := NOT EXISTS (SELECT 1 FROM gristmill.lease l
-                            WHERE l.queue = v_queue.number AND l.until <= v_now
-                              AND l.until > coalesce(p_clean, '-infinity'));
+    v_clean := NOT EXISTS (SELECT 1 FROM gristmill.deadline d
+                            WHERE d.queue = v_queue.number AND d.until <= v_now
+                              AND d.until > coalesce(p_clean, '-infinity'));
     IF NOT v_clean THEN
         -- What comes back stands in front of the hint.
         SELECT e.taken = 0, e.failed INTO v_hinted, v_failed
@@ -414,15 +496,19 @@ BEGIN
     IF v_queue.slots IS NOT NULL THEN
         -- One claimer of the queue at a time. The lock is taken in a statement
         -- of its own: those after it see what the one before committed.
-        PERFORM pg_advisory_xact_lock('gristmill.queue'::regclass::oid::integer, v_queue.number);
-        FOR v_try IN 1..5 LOOP
-            SELECT * INTO v_one
-              FROM gristmill.first_with_slot(v_queue.number, p_source, v_queue.slots, v_now);
-            EXIT WHEN v_one.id IS NULL;
-            v_places := gristmill.pick_one(v_one.id, v_now);
-            v_slot := v_one.slot;
-            EXIT WHEN v_places IS NOT NULL;
-        END LOOP;
+        IF gristmill.turn_to_claim(v_queue.number) THEN
+            -- A task that an open transaction holds, or that had to be set aside,
+            -- is passed by, however many there are.
+            FOR v_try IN 1..1000 LOOP
+                SELECT * INTO v_one FROM gristmill.first_with_slot(v_queue.number, p_source,
+                    v_queue.slots, v_passed, v_now);
+                EXIT WHEN v_one.id IS NULL;
+                v_places := gristmill.pick_one(v_one.id, v_now);
+                v_slot := v_one.slot;
+                EXIT WHEN v_places IS NOT NULL;
+                v_passed := v_passed || v_one.id;
+            END LOOP;
+        END IF;
         v_any := true;
     ELSE
         IF v_queue.count THEN
@@ -480,7 +566,8 @@ BEGIN
     IF v_queue.count OR v_queue.slots IS NOT NULL THEN
         v_group := (SELECT coalesce(t.grp, '') FROM gristmill.task t WHERE t.ctid = v_places[1]);
         SELECT count(*) INTO v_count FROM gristmill.lease l
-         WHERE l.queue = v_queue.number AND l.grp = v_group AND l.until > v_now;
+         WHERE l.queue = v_queue.number AND l.grp = v_group
+           AND (SELECT d.until FROM gristmill.deadline d WHERE d.token = l.token) > v_now;
     END IF;
     IF v_any THEN
         DELETE FROM gristmill.delayed d
@@ -511,14 +598,25 @@ BEGIN
                   t.attempts, t.claims, t.created_at, t.run_at, t.prev_run_at, t.headers,
                   t.expiries
     ), leased AS (
-        INSERT INTO gristmill.lease (token, until, claimed_at, queue, slot, grp, worker, open,
-            keyed, keys, ids, tasks)
-        SELECT p_token, gristmill.later(v_now, v_lease), v_now, v_queue.number, v_slot, v_group,
-               p_worker, array_agg(g.id ORDER BY g.id),
+        INSERT INTO gristmill.lease (token, claimed_at, queue, slot, grp, worker, open, keyed,
+            keys, ids, tasks)
+        SELECT p_token, v_now, v_queue.number, v_slot, v_group, p_worker, array_agg(g.id ORDER BY g.id),
                array_agg(g.id) FILTER (WHERE g.key IS NOT NULL),
                array_agg(g.key) FILTER (WHERE g.key IS NOT NULL), array_agg(g.id),
                array_agg(g.task)
           FROM gone g
+    ), ending AS (
+        INSERT INTO gristmill.deadline (token, until, lease, queue)
+        VALUES (p_token, gristmill.later(v_now, v_lease), v_lease, v_queue.number)
+    ), seen AS (
+        -- What was put meanwhile in transactions that are committed by now is
+        -- answered by this run; see take_markers.
+        DELETE FROM gristmill.marker m
+         WHERE m.ctid = ANY (ARRAY(
+                   SELECT x.ctid FROM gristmill.marker x
+                    WHERE x.key = ANY (ARRAY(SELECT g.key FROM gone g WHERE g.key IS NOT NULL))
+                      AND x.queue = v_queue.number
+                      FOR UPDATE SKIP LOCKED))
     )
     SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, g.id, g.payload, g.encoding,
            g.key::text, g.grp::text, g.source::text, g.priority, g.attempts + 1, g.claims + 1,

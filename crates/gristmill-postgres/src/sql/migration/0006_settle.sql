@@ -1,9 +1,26 @@
 -- Settling and extending: both ask for the lease's current token. Whoever
 -- finds no lease row with it changes nothing.
+--
+-- The store settles in transactions of its own, at once (settle_now). In a
+-- caller's transaction a settlement is written down (`settling`) and carried out
+-- by a trigger as the transaction commits. So an open transaction holds neither
+-- the lease nor the key: its claim's other tasks are settled, heartbeats prolong
+-- it, and if it ends nevertheless, its tasks are taken back and the commit fails.
+
+-- Leases that are gone need no deadline. Under an old snapshot a heartbeat may
+-- have moved it, and taking it away would fail: it goes at its time.
+CREATE FUNCTION gristmill.end_deadlines(p_tokens uuid[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        DELETE FROM gristmill.deadline d WHERE d.token = ANY (p_tokens);
+    END IF;
+END
+$$;
 
 -- Settles as done, many at once and in few statements: the common end. Pairs
 -- that need more (a stale token, a queue that keeps done tasks) are left to
--- settle_one. `recorded` is null when every pair was.
+-- settle_rest. `recorded` is null when every pair was.
 CREATE FUNCTION gristmill.settle_done(
     p_tokens uuid[], p_ids bigint[], p_now timestamptz,
     OUT recorded boolean[], OUT woken integer[]
@@ -18,6 +35,7 @@ DECLARE
     v_all    bigint := 0;
     v_empty  boolean := false;
     v_wholes uuid[];
+    v_emptied uuid[];
     v_tokens uuid[];
     v_ids    bigint[];
 BEGIN
@@ -25,7 +43,7 @@ BEGIN
         -- Locked in the order of tokens, so that settlements, extensions and
         -- reclaims of the same leases wait for each other in one direction.
         WITH held AS MATERIALIZED (
-            SELECT l.token, l.queue, l.open, l.keyed, l.keys, q.slots, g.ids,
+            SELECT l.token, l.queue, l.open, l.keyed, l.keys, q.slots, q.unique_active, g.ids,
                    l.open = g.ids AS is_whole, cardinality(l.open) < cardinality(l.ids) AS is_rest
               FROM (SELECT u.token, array_agg(DISTINCT u.id ORDER BY u.id) AS ids
                       FROM unnest(p_tokens, p_ids) AS u (token, id) GROUP BY u.token) g
@@ -73,7 +91,8 @@ BEGIN
                   FROM unnest(v_held.keyed, v_held.keys) AS k (id, key)
                  WHERE k.id = ANY (v_done);
             END IF;
-            IF v_keys IS NOT NULL AND gristmill.free_keys(v_queue, v_keys, p_now) > 0 THEN
+            IF v_keys IS NOT NULL
+               AND gristmill.free_keys(v_queue, v_keys, v_held.unique_active, p_now) > 0 THEN
                 woken := woken || v_queue;
             END IF;
         END IF;
@@ -87,7 +106,12 @@ BEGIN
         VALUES (p_now, v_queue, -v_count, v_count);
     END IF;
     IF v_empty THEN
-        DELETE FROM gristmill.lease l WHERE l.token = ANY (p_tokens) AND l.open = '{}';
+        v_emptied := ARRAY(SELECT l.token FROM gristmill.lease l
+                            WHERE l.token = ANY (p_tokens) AND l.open = '{}');
+        DELETE FROM gristmill.lease l WHERE l.token = ANY (v_emptied);
+    END IF;
+    IF v_wholes IS NOT NULL OR v_emptied IS NOT NULL THEN
+        PERFORM gristmill.end_deadlines(v_wholes || v_emptied);
     END IF;
     IF v_all < cardinality(p_ids) THEN
         -- Of a pair that is named twice, the first settled it.
@@ -102,81 +126,373 @@ BEGIN
 END
 $$;
 
--- Settles one task, however it ended. answer: 0 recorded, 1 already recorded,
--- 2 gone, 3 lease lost. became: 0 done, 1 pending, 2 failed, 3 cancelled.
-CREATE FUNCTION gristmill.settle_one(
-    p_id bigint, p_token uuid, p_outcome text, p_error text, p_at timestamptz,
-    p_started boolean, p_free integer, p_kept integer, p_now timestamptz,
-    OUT answer smallint, OUT became smallint, OUT run_at timestamptz, OUT woken integer
+-- Settles what is not plainly done, set by set: the tasks are gathered from their
+-- leases and end together. p_positions: which of the arrays' entries. Answers for
+-- those whose lease is held: `recorded` has their positions, the other arrays
+-- what became of each.
+CREATE FUNCTION gristmill.settle_rest(
+    p_positions integer[], p_tokens uuid[], p_ids bigint[], p_outcomes text[], p_errors text[],
+    p_ats timestamptz[], p_started boolean[], p_free integer, p_kept integer, p_now timestamptz,
+    OUT recorded integer[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken integer[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_lease   record;
-    v_queue   gristmill.queue;
-    v_task    gristmill.task;
-    v_next    gristmill.next;
-    v_settled uuid;
-    v_state   text;
+    v_lease     record;
+    v_held      bigint[];
+    v_tasks     gristmill.task[];
+    v_asked     bigint[];
+    v_nths      integer[];
+    v_settled   bigint[];
+    v_id        bigint;
+    v_at        integer;
+    v_ended     uuid[] := '{}';
+    v_some      record;
+    -- One entry a task that ends.
+    e_tasks     gristmill.task[];
+    e_tokens    uuid[];
+    e_workers   text[];
+    e_begans    timestamptz[];
+    e_cancels   boolean[];
+    e_positions integer[];
+    e_outcomes  text[];
+    e_errors    text[];
+    e_ats       timestamptz[];
+    e_started   boolean[];
 BEGIN
-    -- The guarded statement: without an open place under this very token
-    -- nothing changes.
-    UPDATE gristmill.lease l SET open = array_remove(l.open, p_id)
-     WHERE l.token = p_token AND p_id = ANY (l.open)
-    RETURNING l.queue, l.worker, l.claimed_at, l.cancelled, l.open,
-              l.tasks[array_position(l.ids, p_id)] AS task INTO v_lease;
-    IF NOT FOUND THEN
-        SELECT s.queue, s.settled, s.state INTO v_lease.queue, v_settled, v_state
-          FROM gristmill.standing(p_id) s;
-        IF NOT FOUND THEN
-            answer := 2;
-        ELSIF v_settled = p_token THEN
-            answer := 1;
+    FOR v_lease IN
+        SELECT l.token, l.worker, l.claimed_at, l.cancelled, l.open, l.ids, l.tasks, g.nths,
+               g.asked, g.outcomes, g.errors, g.ats, g.started
+          FROM (SELECT u.token, array_agg(u.nth::integer ORDER BY u.nth) AS nths,
+                       array_agg(u.id ORDER BY u.nth) AS asked,
+                       array_agg(coalesce(u.outcome, 'done') ORDER BY u.nth) AS outcomes,
+                       array_agg(u.error ORDER BY u.nth) AS errors,
+                       array_agg(u.at ORDER BY u.nth) AS ats,
+                       array_agg(coalesce(u.started, true) ORDER BY u.nth) AS started
+                  FROM unnest(p_tokens, p_ids, p_outcomes, p_errors, p_ats, p_started)
+                       WITH ORDINALITY AS u (token, id, outcome, error, at, started, nth)
+                 WHERE p_positions IS NULL OR u.nth = ANY (p_positions)
+                 GROUP BY u.token) g
+          JOIN gristmill.lease l ON l.token = g.token
+         ORDER BY l.token
+           FOR UPDATE OF l
+    LOOP
+        -- Into variables of their own: those are unfolded once, not at each look.
+        v_held := v_lease.ids;
+        v_tasks := v_lease.tasks;
+        v_asked := v_lease.asked;
+        v_nths := v_lease.nths;
+        v_settled := '{}';
+        v_at := 0;
+        FOR i IN 1..cardinality(v_asked) LOOP
+            v_id := v_asked[i];
+            CONTINUE WHEN v_id <> ALL (v_lease.open);
+            -- Mostly they are named in the order of the claim.
+            v_at := CASE WHEN v_held[v_at + 1] = v_id THEN v_at + 1
+                         ELSE array_position(v_held, v_id) END;
+            e_tasks := e_tasks || v_tasks[v_at];
+            e_positions := e_positions || v_nths[i];
+            e_cancels := e_cancels || coalesce(v_id = ANY (v_lease.cancelled), false);
+            e_outcomes := e_outcomes || v_lease.outcomes[i];
+            e_errors := e_errors || v_lease.errors[i];
+            e_ats := e_ats || v_lease.ats[i];
+            e_started := e_started || v_lease.started[i];
+            v_settled := v_settled || v_id;
+        END LOOP;
+        CONTINUE WHEN v_settled = '{}';
+        e_tokens := e_tokens || array_fill(v_lease.token, ARRAY[cardinality(v_settled)]);
+        e_workers := e_workers || array_fill(v_lease.worker, ARRAY[cardinality(v_settled)]);
+        e_begans := e_begans || array_fill(v_lease.claimed_at, ARRAY[cardinality(v_settled)]);
+        IF cardinality(v_settled) = cardinality(v_lease.open) THEN
+            v_ended := v_ended || v_lease.token;
         ELSE
-            answer := 3;
-            IF v_state <> 'done' THEN
-                INSERT INTO gristmill.delta (at, queue, lease_lost)
-                VALUES (p_now, v_lease.queue, 1);
-            END IF;
+            UPDATE gristmill.lease l
+               SET open = ARRAY(SELECT unnest(v_lease.open) EXCEPT SELECT unnest(v_settled)
+                                 ORDER BY 1)
+             WHERE l.token = v_lease.token;
         END IF;
+    END LOOP;
+    IF e_tasks IS NULL THEN
         RETURN;
     END IF;
-    SELECT * INTO v_queue FROM gristmill.queue q WHERE q.number = v_lease.queue;
-    v_task := v_lease.task;
-    IF v_lease.open = '{}' THEN
-        DELETE FROM gristmill.lease l WHERE l.token = p_token;
+    IF v_ended <> '{}' THEN
+        DELETE FROM gristmill.lease l WHERE l.token = ANY (v_ended);
+        PERFORM gristmill.end_deadlines(v_ended);
     END IF;
-    v_task.attempts := v_task.attempts + 1;
-    v_task.claims := v_task.claims + 1;
-    v_task.claimed_at := v_lease.claimed_at;
-    v_next := gristmill.after_attempt(v_task, v_queue, p_outcome, p_error, p_at, p_started,
-        coalesce(p_id = ANY (v_lease.cancelled), false), p_free, p_now);
-    v_task.history := gristmill.told(v_task.history, v_lease.worker, v_lease.claimed_at, p_now,
-        CASE WHEN v_next.kind = 'cancelled' THEN 'cancelled' ELSE p_outcome END, p_error, p_kept);
-    v_task.error := coalesce(p_error, v_task.error);
-    v_task.settled := p_token;
-    IF v_next.kind = 'back' THEN
-        INSERT INTO gristmill.delta (at, queue, released, retried)
-        VALUES (p_now, v_queue.number, v_next.released::integer, (NOT v_next.released)::integer);
-    END IF;
-    IF gristmill.end_attempt(v_queue, v_task, v_next, p_now) > 0
-       OR v_queue.slots IS NOT NULL OR v_next.kind = 'back' THEN
-        woken := v_queue.number;
-    END IF;
-    answer := 0;
-    became := array_position(ARRAY['done', 'back', 'failed', 'cancelled'], v_next.kind) - 1;
-    IF v_next.kind = 'back' THEN
-        run_at := v_next.run_at;
-    END IF;
+    FOR v_some IN
+        SELECT * FROM gristmill.end_attempts(e_tasks, e_tokens, e_workers, e_begans, e_cancels,
+            e_positions, e_outcomes, e_errors, e_ats, e_started, p_free, p_kept, p_now)
+    LOOP
+        recorded := recorded || v_some.positions;
+        became := became || v_some.became;
+        run_ats := run_ats || v_some.run_ats;
+        IF v_some.is_woken THEN
+            woken := woken || v_some.queue;
+        END IF;
+    END LOOP;
 END
 $$;
 
--- Settles many, each by itself, in order, with its follow-ups. Follow-ups are
--- parallel arrays as of put_many; f_of says whose each is, and one without a
--- payload was refused by the caller. outcomes: done,
--- error, timed_out, retry, fail, release, cancelled. Null answers: everything
--- was done as asked. p_patience: so many milliseconds somebody else's open
--- transaction is waited for that settles a task of the same lease or put a
--- follow-up's key; then nothing is settled.
+-- The answer to a settlement that no lease stands behind: 1 already recorded,
+-- 2 gone, 3 lease lost.
+CREATE FUNCTION gristmill.unheld(p_id bigint, p_token uuid, p_now timestamptz) RETURNS smallint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_place record;
+BEGIN
+    SELECT s.queue, s.settled, s.state INTO v_place FROM gristmill.standing(p_id) s;
+    IF NOT FOUND THEN
+        RETURN 2;
+    ELSIF v_place.settled = p_token THEN
+        RETURN 1;
+    END IF;
+    IF v_place.state <> 'done' THEN
+        INSERT INTO gristmill.delta (at, queue, lease_lost) VALUES (p_now, v_place.queue, 1);
+    END IF;
+    RETURN 3;
+END
+$$;
+
+-- Settles now. No task may be named twice. answers: 0 recorded, and those of
+-- unheld; became: 0 done, 1 pending, 2 failed, 3 cancelled. Null answers:
+-- everything was done as asked.
+CREATE FUNCTION gristmill.settle_now(
+    p_tokens uuid[], p_ids bigint[], p_outcomes text[], p_errors text[], p_ats timestamptz[],
+    p_started boolean[], p_free integer, p_kept integer, p_now timestamptz,
+    OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken integer[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_count    integer := cardinality(p_ids);
+    v_nths     integer[];
+    v_tokens   uuid[] := p_tokens;
+    v_ids      bigint[] := p_ids;
+    v_recorded boolean[];
+    v_left     integer[];
+    v_some     record;
+    i          integer;
+BEGIN
+    -- What is plainly done first, in one statement.
+    IF p_outcomes IS NOT NULL THEN
+        SELECT array_agg(u.nth::integer ORDER BY u.nth) FILTER (WHERE u.outcome = 'done'),
+               array_agg(u.token ORDER BY u.nth) FILTER (WHERE u.outcome = 'done'),
+               array_agg(u.id ORDER BY u.nth) FILTER (WHERE u.outcome = 'done'),
+               array_agg(u.nth::integer ORDER BY u.nth) FILTER (WHERE u.outcome <> 'done')
+          INTO v_nths, v_tokens, v_ids, v_left
+          FROM unnest(p_tokens, p_ids, p_outcomes) WITH ORDINALITY AS u (token, id, outcome, nth);
+    END IF;
+    IF v_ids IS NOT NULL THEN
+        SELECT s.recorded, s.woken INTO v_recorded, woken
+          FROM gristmill.settle_done(v_tokens, v_ids, p_now) s;
+        IF v_recorded IS NOT NULL THEN
+            v_left := v_left || ARRAY(
+                SELECT coalesce(v_nths[r.nth], r.nth::integer)
+                  FROM unnest(v_recorded) WITH ORDINALITY AS r (was, nth) WHERE NOT r.was);
+        END IF;
+    END IF;
+    IF v_left IS NULL THEN
+        RETURN;
+    END IF;
+    -- Filled first: an array that grows from its middle does not begin at 1.
+    answers := array_fill(0::smallint, ARRAY[v_count]);
+    became := array_fill(0::smallint, ARRAY[v_count]);
+    run_ats := array_fill(NULL::timestamptz, ARRAY[v_count]);
+    SELECT * INTO v_some FROM gristmill.settle_rest(v_left, p_tokens, p_ids, p_outcomes, p_errors,
+        p_ats, p_started, p_free, p_kept, p_now);
+    woken := woken || v_some.woken;
+    IF v_some.recorded IS NOT NULL THEN
+        -- By position again; and what is left over has no lease behind it.
+        SELECT array_agg(coalesce(r.became, 0::smallint) ORDER BY x.nth),
+               array_agg(r.run_at ORDER BY x.nth),
+               array_agg(x.nth ORDER BY x.nth) FILTER (WHERE r.position IS NULL
+                                                         AND x.is_left)
+          INTO became, run_ats, v_left
+          FROM (SELECT g AS nth, g = ANY (v_left) AS is_left FROM generate_series(1, v_count) g) x
+          LEFT JOIN unnest(v_some.recorded, v_some.became, v_some.run_ats)
+                 AS r (position, became, run_at) ON r.position = x.nth;
+    END IF;
+    FOREACH i IN ARRAY coalesce(v_left, '{}') LOOP
+        answers[i] := gristmill.unheld(p_ids[i], p_tokens[i], p_now);
+        became[i] := NULL;
+    END LOOP;
+END
+$$;
+
+-- Writes settlements down that are carried out when the caller's transaction
+-- commits, and answers what will have become of each then.
+CREATE FUNCTION gristmill.settle_later(
+    p_tokens uuid[], p_ids bigint[], p_outcomes text[], p_errors text[], p_ats timestamptz[],
+    p_started boolean[], p_free integer, p_kept integer, p_now timestamptz, p_clock timestamptz,
+    OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken integer[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_lease record;
+    v_task  gristmill.task;
+    v_queue gristmill.queue;
+    v_next  record;
+    v_end   text;
+    v_said  text;
+BEGIN
+    answers := array_fill(0::smallint, ARRAY[cardinality(p_ids)]);
+    became := array_fill(0::smallint, ARRAY[cardinality(p_ids)]);
+    run_ats := array_fill(NULL::timestamptz, ARRAY[cardinality(p_ids)]);
+    FOR i IN 1..cardinality(p_ids) LOOP
+        v_end := coalesce(p_outcomes[i], 'done');
+        SELECT s.outcome INTO v_said FROM gristmill.settling s WHERE s.id = p_ids[i];
+        IF FOUND THEN
+            -- As if it were carried out already.
+            answers[i] := CASE WHEN v_said = 'done' THEN 2 ELSE 1 END;
+            became[i] := NULL;
+            CONTINUE;
+        END IF;
+        SELECT l.queue, l.cancelled INTO v_lease FROM gristmill.lease l
+         WHERE l.token = p_tokens[i] AND p_ids[i] = ANY (l.open);
+        IF NOT FOUND THEN
+            IF current_setting('transaction_isolation') <> 'read committed' THEN
+                -- It may have been claimed after the snapshot was taken.
+                RAISE EXCEPTION 'this transaction does not see the lease of task %: repeat it in '
+                    'a new one', p_ids[i] USING ERRCODE = 'serialization_failure';
+            END IF;
+            answers[i] := gristmill.unheld(p_ids[i], p_tokens[i], p_now);
+            became[i] := NULL;
+            CONTINUE;
+        END IF;
+        INSERT INTO gristmill.settling (token, id, outcome, error, at, started, free, kept, now)
+        VALUES (p_tokens[i], p_ids[i], v_end, p_errors[i], p_ats[i], coalesce(p_started[i], true),
+                p_free, p_kept, p_clock);
+        IF woken IS NULL OR v_lease.queue <> ALL (woken) THEN
+            woken := woken || v_lease.queue;
+        END IF;
+        CONTINUE WHEN v_end = 'done';
+        SELECT q.* INTO v_queue FROM gristmill.queue q WHERE q.number = v_lease.queue;
+        SELECT (l.tasks[array_position(l.ids, p_ids[i])]).* INTO v_task FROM gristmill.lease l
+         WHERE l.token = p_tokens[i];
+        SELECT n.* INTO v_next FROM gristmill.after_attempt(v_end, p_errors[i], p_ats[i],
+            coalesce(p_started[i], true), coalesce(p_ids[i] = ANY (v_lease.cancelled), false),
+            v_task.id, v_task.attempts + 1, v_task.claims + 1, v_task.expiries,
+            v_task.started_releases, v_task.run_at, v_task.prev_run_at, v_queue.max_attempts,
+            v_queue.backoff_base, v_queue.backoff_cap, v_queue.backoff_jitter, p_free, p_now) n;
+        became[i] := array_position(ARRAY['done', 'back', 'failed', 'cancelled'], v_next.kind) - 1;
+        run_ats[i] := CASE WHEN v_next.kind = 'back' THEN v_next.run_at END;
+    END LOOP;
+END
+$$;
+
+-- Carries out what this transaction wrote down. The first row's trigger does it
+-- for all of them, and nobody else's are visible.
+CREATE FUNCTION gristmill.settle_at_commit() RETURNS trigger
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    v_all  record;
+    v_done record;
+    v_lost bigint;
+BEGIN
+    WITH taken AS (
+        DELETE FROM gristmill.settling s RETURNING s.*
+    )
+    SELECT array_agg(t.token ORDER BY t.id) AS tokens, array_agg(t.id ORDER BY t.id) AS ids,
+           CASE WHEN bool_or(t.outcome <> 'done') THEN array_agg(t.outcome ORDER BY t.id) END
+               AS outcomes,
+           array_agg(t.error ORDER BY t.id) AS errors, array_agg(t.at ORDER BY t.id) AS ats,
+           array_agg(t.started ORDER BY t.id) AS started, max(t.free) AS free,
+           max(t.kept) AS kept, coalesce(max(t.now), clock_timestamp()) AS now
+      INTO v_all FROM taken t;
+    IF v_all.ids IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO v_done FROM gristmill.settle_now(v_all.tokens, v_all.ids, v_all.outcomes,
+        v_all.errors, v_all.ats, v_all.started, v_all.free, v_all.kept, v_all.now);
+    SELECT x.id INTO v_lost FROM unnest(v_all.ids, v_done.answers) AS x (id, answer)
+     WHERE x.answer > 0 LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'the lease of task % was lost before this transaction committed, and so '
+            'nothing of it stands', v_lost
+            USING ERRCODE = 'GM410', HINT = 'the task is somebody else''s by now: stop working on it';
+    END IF;
+    RETURN NULL;
+END
+$$;
+CREATE CONSTRAINT TRIGGER settle_at_commit AFTER INSERT ON gristmill.settling
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION gristmill.settle_at_commit();
+
+-- Which follow-ups would be refused, and why; the task that has the id of one that
+-- is used, and where the subject of another is not. Holds subjects' rows, so that
+-- what is fine stays so. Null: none.
+CREATE FUNCTION gristmill.follow_up_faults(
+    f_of integer[], f_queues text[], f_payloads bytea[], f_encodings smallint[], f_keys text[],
+    f_caller_ids text[], p_now timestamptz,
+    OUT faults text[], OUT firsts bigint[], OUT tables text[], OUT columns text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_one   record;
+    v_queue gristmill.queue;
+    v_known gristmill.put_id;
+    v_fault text;
+BEGIN
+    -- Most need no look but at their queue.
+    FOR v_one IN
+        SELECT f.nth::integer AS nth, f.key, f.caller_id, f.payload, f.encoding, q.number,
+               q.bind_table, q.bind_column
+          FROM unnest(f_of, f_queues, f_payloads, f_encodings, f_keys, f_caller_ids)
+               WITH ORDINALITY AS f (of, queue, payload, encoding, key, caller_id, nth)
+          LEFT JOIN gristmill.queue q ON q.name = f.queue
+         WHERE f.of > 0
+           AND (q.number IS NULL OR q.bind_table IS NOT NULL OR f.caller_id IS NOT NULL
+                OR f.payload IS NULL)
+         ORDER BY f.queue, f.key
+    LOOP
+        v_fault := NULL;
+        v_known := NULL;
+        IF v_one.number IS NULL THEN
+            v_fault := 'unknown_queue';
+        ELSIF v_one.payload IS NULL THEN
+            v_fault := 'refused';
+        END IF;
+        IF v_fault IS NULL AND v_one.caller_id IS NOT NULL THEN
+            SELECT * INTO v_known FROM gristmill.put_id i
+             WHERE i.queue = v_one.number AND i.id = v_one.caller_id AND i.until > p_now;
+            IF FOUND AND v_known.digest <> gristmill.digest(v_one.payload,
+                                                coalesce(v_one.encoding, 0::smallint)) THEN
+                v_fault := 'id_reused';
+            END IF;
+        END IF;
+        IF v_fault IS NULL AND v_one.bind_table IS NOT NULL AND v_known.id IS NULL THEN
+            SELECT * INTO v_queue FROM gristmill.queue q WHERE q.number = v_one.number;
+            v_fault := gristmill.subject_fault(v_queue, v_one.key);
+        END IF;
+        CONTINUE WHEN v_fault IS NULL;
+        faults := coalesce(faults, array_fill(NULL::text, ARRAY[cardinality(f_queues)]));
+        firsts := coalesce(firsts, array_fill(NULL::bigint, ARRAY[cardinality(f_queues)]));
+        tables := coalesce(tables, array_fill(NULL::text, ARRAY[cardinality(f_queues)]));
+        columns := coalesce(columns, array_fill(NULL::text, ARRAY[cardinality(f_queues)]));
+        faults[v_one.nth] := v_fault;
+        firsts[v_one.nth] := CASE WHEN v_fault = 'id_reused' THEN v_known.task END;
+        tables[v_one.nth] := v_one.bind_table;
+        columns[v_one.nth] := v_one.bind_column;
+    END LOOP;
+END
+$$;
+
+-- Settles many, and puts the follow-ups of those that were recorded: first all
+-- settlements, then all follow-ups, queue by queue. Follow-ups are parallel
+-- arrays as of put_many; f_of says whose each is, one without a payload is known
+-- to be wrong in itself, and one of a negative settlement was refused before: it
+-- is only counted. outcomes: done, error, timed_out, retry, fail, release,
+-- cancelled. Null answers: everything was done as asked.
+--   is_refused  a follow-up cannot stand (follow_details says why; its queue's
+--               table and column in follow_sources and follow_columns): nothing
+--               was settled, put or counted. The caller decides what its task's
+--               attempt becomes, and asks again without it
+--   p_own       the transaction is this call's own: settled at once
+--   p_in_turn   a task is named twice, or a follow-up's id by two tasks: one
+--               settlement after the other, each with its follow-ups
+--   p_patience  so many milliseconds somebody else's open transaction is waited
+--               for that settles a task of the same lease or put a follow-up's
+--               key; then nothing is settled
 CREATE FUNCTION gristmill.settle_many(
     p_tokens uuid[], p_ids bigint[], p_outcomes text[] DEFAULT NULL,
     p_errors text[] DEFAULT NULL, p_ats timestamptz[] DEFAULT NULL,
@@ -187,27 +503,25 @@ CREATE FUNCTION gristmill.settle_many(
     f_run_ats timestamptz[] DEFAULT NULL, f_delays bigint[] DEFAULT NULL,
     f_caller_ids text[] DEFAULT NULL, f_headers text[] DEFAULT NULL,
     p_own boolean DEFAULT false, p_patience integer DEFAULT NULL, p_free integer DEFAULT 20,
-    p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL,
+    p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL, p_in_turn boolean DEFAULT false,
     OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken text[],
     OUT follow_ups smallint[], OUT follow_ids bigint[], OUT follow_run_ats timestamptz[],
-    OUT follow_sources text[], OUT follow_details text[]
+    OUT follow_sources text[], OUT follow_details text[], OUT is_refused boolean,
+    OUT follow_columns text[]
 )
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
 DECLARE
-    v_now      timestamptz := coalesce(p_now, clock_timestamp());
-    v_numbers  integer[];
-    v_recorded boolean[];
-    v_one      record;
-    v_put      record;
-    v_count    integer := cardinality(p_ids);
-    v_outcome  text;
-    v_set      text;
-    i          integer := 1;
-    j          integer;
+    v_now     timestamptz := coalesce(p_now, clock_timestamp());
+    v_ats     timestamptz[] := p_ats;
+    v_numbers integer[];
+    v_some    record;
+    v_put     record;
+    v_set     text;
 BEGIN
+    is_refused := false;
     IF p_patience IS NOT NULL THEN
         v_set := set_config('lock_timeout', p_patience::text, true);
     END IF;
@@ -217,64 +531,116 @@ BEGIN
             WHERE l.token = ANY (p_tokens) AND NOT q.relaxed) THEN
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
-    IF p_outcomes IS NULL THEN
-        SELECT s.recorded, s.woken INTO v_recorded, v_numbers
-          FROM gristmill.settle_done(p_tokens, p_ids, v_now) s;
+    IF f_of IS NOT NULL THEN
+        SELECT * INTO v_some FROM gristmill.follow_up_faults(f_of, f_queues, f_payloads,
+            f_encodings, f_keys, f_caller_ids, v_now);
+        IF v_some.faults IS NOT NULL THEN
+            is_refused := true;
+            follow_ids := v_some.firsts;
+            follow_details := v_some.faults;
+            follow_sources := v_some.tables;
+            follow_columns := v_some.columns;
+            RETURN;
+        END IF;
     END IF;
-    IF p_outcomes IS NOT NULL OR v_recorded IS NOT NULL THEN
-        -- Filled first: an array that grows from its middle does not begin at 1.
-        answers := array_fill(0::smallint, ARRAY[v_count]);
-        became := array_fill(0::smallint, ARRAY[v_count]);
-        run_ats := array_fill(NULL::timestamptz, ARRAY[v_count]);
+    IF p_in_turn AND cardinality(p_ids) > 1 THEN
+        SELECT * INTO v_some FROM gristmill.settle_in_turn(p_tokens, p_ids, p_outcomes, p_errors,
+            p_ats, p_delays, p_started, f_of, f_queues, f_payloads, f_encodings, f_keys, f_groups,
+            f_sources, f_priorities, f_run_ats, f_delays, f_caller_ids, f_headers, p_own, p_free,
+            p_kept, v_now, p_now);
+        answers := v_some.answers;
+        became := v_some.became;
+        run_ats := v_some.run_ats;
+        woken := v_some.woken;
+        follow_ups := v_some.follow_ups;
+        follow_ids := v_some.follow_ids;
+        follow_run_ats := v_some.follow_run_ats;
+        follow_sources := v_some.follow_sources;
+        follow_details := v_some.follow_details;
+        follow_columns := v_some.follow_columns;
+        is_refused := v_some.is_refused;
+        RETURN;
     END IF;
+    IF p_delays IS NOT NULL THEN
+        v_ats := ARRAY(SELECT coalesce(u.at, gristmill.later(v_now, gristmill.span(u.delay)))
+                         FROM unnest(p_ids, p_ats, p_delays) WITH ORDINALITY
+                           AS u (id, at, delay, nth) ORDER BY u.nth);
+    END IF;
+    IF p_own THEN
+        SELECT * INTO v_some FROM gristmill.settle_now(p_tokens, p_ids, p_outcomes, p_errors,
+            v_ats, p_started, p_free, p_kept, v_now);
+    ELSE
+        SELECT * INTO v_some FROM gristmill.settle_later(p_tokens, p_ids, p_outcomes, p_errors,
+            v_ats, p_started, p_free, p_kept, v_now, p_now);
+    END IF;
+    answers := v_some.answers;
+    became := v_some.became;
+    run_ats := v_some.run_ats;
+    v_numbers := v_some.woken;
     IF f_of IS NOT NULL THEN
         follow_ups := array_fill(NULL::smallint, ARRAY[cardinality(f_of)]);
         follow_ids := array_fill(NULL::bigint, ARRAY[cardinality(f_of)]);
         follow_run_ats := array_fill(NULL::timestamptz, ARRAY[cardinality(f_of)]);
         follow_sources := array_fill(NULL::text, ARRAY[cardinality(f_of)]);
         follow_details := array_fill(NULL::text, ARRAY[cardinality(f_of)]);
-    END IF;
-    WHILE (p_outcomes IS NOT NULL OR answers IS NOT NULL) AND i <= v_count LOOP
-        IF p_outcomes IS NOT NULL OR NOT v_recorded[i] THEN
-            v_outcome := coalesce(p_outcomes[i], 'done');
-            SELECT * INTO v_one FROM gristmill.settle_one(p_ids[i], p_tokens[i], v_outcome,
-                p_errors[i], coalesce(p_ats[i], gristmill.later(v_now, gristmill.span(p_delays[i]))),
-                coalesce(p_started[i], true), p_free, p_kept, v_now);
-            answers[i] := v_one.answer;
-            became[i] := v_one.became;
-            run_ats[i] := v_one.run_at;
-            v_numbers := v_numbers || v_one.woken;
-            IF v_one.answer = 0 AND i = ANY (f_of) THEN
-                FOR j IN 1..cardinality(f_of) LOOP
-                    CONTINUE WHEN f_of[j] <> i;
-                    IF f_payloads[j] IS NULL THEN
-                        -- The caller refused it already: it is only counted.
-                        INSERT INTO gristmill.delta (at, queue, refused)
-                        SELECT v_now, q.number, 1 FROM gristmill.queue q
-                         WHERE q.name = f_queues[j];
-                        follow_ups[j] := 3;
-                        follow_details[j] := CASE WHEN FOUND THEN 'refused'
-                                                  ELSE 'unknown_queue' END;
-                        CONTINUE;
-                    END IF;
-                    SELECT * INTO v_put FROM gristmill.put_many(f_queues[j],
-                        f_payloads[j:j], f_encodings[j:j], f_keys[j:j], f_groups[j:j],
-                        f_sources[j:j], f_priorities[j:j], f_run_ats[j:j], f_delays[j:j],
-                        CASE WHEN f_caller_ids[j] IS NOT NULL THEN f_caller_ids[j:j] END,
-                        f_headers[j:j], p_outside => false, p_now => v_now);
-                    follow_ups[j] := CASE WHEN NOT v_put.is_known THEN 3
-                                          ELSE coalesce(v_put.outcomes[1], 0) END;
-                    follow_ids[j] := v_put.ids[1];
-                    follow_run_ats[j] := v_put.run_ats[1];
-                    follow_sources[j] := v_put.sources[1];
-                    follow_details[j] := CASE WHEN NOT v_put.is_known THEN 'unknown_queue'
-                                              ELSE v_put.details[1] END;
-                    woken := woken || f_queues[j];
-                END LOOP;
+        FOR v_some IN
+            SELECT f.queue, f.of > 0 AS is_put,
+                   array_agg(f.nth::integer ORDER BY f.nth) AS nths,
+                   array_agg(f.payload ORDER BY f.nth) AS payloads,
+                   array_agg(f.encoding ORDER BY f.nth)
+                       FILTER (WHERE f_encodings IS NOT NULL) AS encodings,
+                   array_agg(f.key ORDER BY f.nth) FILTER (WHERE f_keys IS NOT NULL) AS keys,
+                   array_agg(f.grp ORDER BY f.nth) FILTER (WHERE f_groups IS NOT NULL) AS groups,
+                   array_agg(f.source ORDER BY f.nth)
+                       FILTER (WHERE f_sources IS NOT NULL) AS sources,
+                   array_agg(f.priority ORDER BY f.nth)
+                       FILTER (WHERE f_priorities IS NOT NULL) AS priorities,
+                   array_agg(f.run_at ORDER BY f.nth)
+                       FILTER (WHERE f_run_ats IS NOT NULL) AS run_ats,
+                   array_agg(f.delay ORDER BY f.nth) FILTER (WHERE f_delays IS NOT NULL) AS delays,
+                   CASE WHEN count(f.caller_id) > 0 THEN array_agg(f.caller_id ORDER BY f.nth) END
+                       AS caller_ids,
+                   array_agg(f.headers ORDER BY f.nth)
+                       FILTER (WHERE f_headers IS NOT NULL) AS headers
+              FROM unnest(f_of, f_queues, f_payloads, f_encodings, f_keys, f_groups, f_sources,
+                          f_priorities, f_run_ats, f_delays, f_caller_ids, f_headers)
+                   WITH ORDINALITY AS f (of, queue, payload, encoding, key, grp, source, priority,
+                                         run_at, delay, caller_id, headers, nth)
+             WHERE coalesce(answers[abs(f.of)], 0) = 0
+             GROUP BY f.queue, f.of > 0 ORDER BY f.queue COLLATE "C"
+        LOOP
+            IF NOT v_some.is_put THEN
+                INSERT INTO gristmill.delta (at, queue, refused)
+                SELECT v_now, q.number, cardinality(v_some.nths) FROM gristmill.queue q
+                 WHERE q.name = v_some.queue;
+                CONTINUE;
             END IF;
-        END IF;
-        i := i + 1;
-    END LOOP;
+            SELECT * INTO v_put FROM gristmill.put_many(v_some.queue, v_some.payloads,
+                v_some.encodings, v_some.keys, v_some.groups, v_some.sources, v_some.priorities,
+                v_some.run_ats, v_some.delays, v_some.caller_ids, v_some.headers,
+                p_outside => false, p_inside => NOT p_own, p_now => v_now);
+            IF v_put.outcomes IS NULL THEN
+                -- The common answer: all of them stand.
+                FOR i IN 1..cardinality(v_some.nths) LOOP
+                    follow_ups[v_some.nths[i]] := 0;
+                    follow_ids[v_some.nths[i]] := v_put.ids[i];
+                END LOOP;
+            ELSE
+                FOR i IN 1..cardinality(v_some.nths) LOOP
+                    follow_ups[v_some.nths[i]] := v_put.outcomes[i];
+                    follow_ids[v_some.nths[i]] := v_put.ids[i];
+                    follow_run_ats[v_some.nths[i]] := v_put.run_ats[i];
+                    follow_sources[v_some.nths[i]] := v_put.sources[i];
+                END LOOP;
+                IF 3 = ANY (v_put.outcomes) THEN
+                    -- It was fine a moment ago: somebody else's put was quicker.
+                    RAISE EXCEPTION 'a follow-up was refused that could stand: repeat it'
+                        USING ERRCODE = 'serialization_failure';
+                END IF;
+            END IF;
+            woken := woken || v_some.queue;
+        END LOOP;
+    END IF;
     IF v_numbers IS NOT NULL THEN
         woken := woken || ARRAY(SELECT q.name::text FROM gristmill.queue q
                                  WHERE q.number = ANY (v_numbers));
@@ -282,59 +648,112 @@ BEGIN
 END
 $$;
 
+-- Settles one after the other, each with its follow-ups, all or nothing. When the
+-- follow-ups of one cannot stand, nothing does, and its faults are told.
+CREATE FUNCTION gristmill.settle_in_turn(
+    p_tokens uuid[], p_ids bigint[], p_outcomes text[], p_errors text[], p_ats timestamptz[],
+    p_delays bigint[], p_started boolean[], f_of integer[], f_queues text[], f_payloads bytea[],
+    f_encodings smallint[], f_keys text[], f_groups text[], f_sources text[],
+    f_priorities smallint[], f_run_ats timestamptz[], f_delays bigint[], f_caller_ids text[],
+    f_headers text[], p_own boolean, p_free integer, p_kept integer, p_now timestamptz,
+    p_clock timestamptz,
+    OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken text[],
+    OUT follow_ups smallint[], OUT follow_ids bigint[], OUT follow_run_ats timestamptz[],
+    OUT follow_sources text[], OUT follow_details text[], OUT is_refused boolean,
+    OUT follow_columns text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_one  record;
+    v_js   integer[];
+    v_from integer;
+    v_to   integer;
+BEGIN
+    is_refused := false;
+    BEGIN
+        answers := array_fill(0::smallint, ARRAY[cardinality(p_ids)]);
+        became := array_fill(0::smallint, ARRAY[cardinality(p_ids)]);
+        run_ats := array_fill(NULL::timestamptz, ARRAY[cardinality(p_ids)]);
+        follow_ups := array_fill(NULL::smallint, ARRAY[coalesce(cardinality(f_of), 0)]);
+        follow_ids := array_fill(NULL::bigint, ARRAY[coalesce(cardinality(f_of), 0)]);
+        follow_run_ats := array_fill(NULL::timestamptz, ARRAY[coalesce(cardinality(f_of), 0)]);
+        follow_sources := array_fill(NULL::text, ARRAY[coalesce(cardinality(f_of), 0)]);
+        follow_details := array_fill(NULL::text, ARRAY[coalesce(cardinality(f_of), 0)]);
+        follow_columns := array_fill(NULL::text, ARRAY[coalesce(cardinality(f_of), 0)]);
+        FOR i IN 1..cardinality(p_ids) LOOP
+            -- The follow-ups of one settlement stand side by side.
+            v_js := array_positions(f_of, i) || array_positions(f_of, -i);
+            v_from := v_js[1];
+            v_to := v_js[cardinality(v_js)];
+            SELECT * INTO v_one FROM gristmill.settle_many(p_tokens[i:i], p_ids[i:i],
+                p_outcomes[i:i], p_errors[i:i], p_ats[i:i], p_delays[i:i], p_started[i:i],
+                CASE WHEN v_from IS NOT NULL
+                     THEN array_fill(sign(f_of[v_from])::integer, ARRAY[v_to - v_from + 1]) END,
+                f_queues[v_from:v_to], f_payloads[v_from:v_to], f_encodings[v_from:v_to],
+                f_keys[v_from:v_to], f_groups[v_from:v_to], f_sources[v_from:v_to],
+                f_priorities[v_from:v_to], f_run_ats[v_from:v_to], f_delays[v_from:v_to],
+                f_caller_ids[v_from:v_to], f_headers[v_from:v_to], p_own, NULL, p_free, p_kept,
+                coalesce(p_clock, p_now));
+            FOR j IN coalesce(v_from, 1)..coalesce(v_to, 0) LOOP
+                follow_ups[j] := v_one.follow_ups[j - v_from + 1];
+                follow_ids[j] := v_one.follow_ids[j - v_from + 1];
+                follow_run_ats[j] := v_one.follow_run_ats[j - v_from + 1];
+                follow_sources[j] := v_one.follow_sources[j - v_from + 1];
+                follow_details[j] := v_one.follow_details[j - v_from + 1];
+                follow_columns[j] := v_one.follow_columns[j - v_from + 1];
+            END LOOP;
+            IF v_one.is_refused THEN
+                is_refused := true;
+                RAISE EXCEPTION USING ERRCODE = 'GM001';
+            END IF;
+            answers[i] := coalesce(v_one.answers[1], 0);
+            became[i] := CASE WHEN v_one.answers IS NULL THEN 0 ELSE v_one.became[1] END;
+            run_ats[i] := v_one.run_ats[1];
+            woken := woken || v_one.woken;
+        END LOOP;
+    EXCEPTION WHEN SQLSTATE 'GM001' THEN
+        NULL;
+    END;
+END
+$$;
+
 -- Prolongs leases. A lease whose time is over but whose tasks nobody took is
 -- prolonged like any other. Answers in order; extended is false for a lost one.
---
--- One whose row somebody's open transaction holds, because its handler settles
--- in it, counts as extended although its end stays: nobody can take its tasks
--- while the row is held, the next extension moves it, and the others of this
--- call are not held up until then.
+-- Nobody holds a deadline for long: settlements in open transactions do not, and
+-- who takes tasks back is done in a moment.
 CREATE FUNCTION gristmill.extend_many(
     p_tokens uuid[], p_leases bigint[], p_now timestamptz DEFAULT NULL
 ) RETURNS TABLE (extended boolean, cancelled bigint[], lost bigint[])
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
 #variable_conflict use_column
 DECLARE
-    v_now   timestamptz := coalesce(p_now, clock_timestamp());
-    v_free  uuid[];
-    v_held  uuid[];
-    v_token uuid;
-    v_set   text := current_setting('lock_timeout');
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
 BEGIN
-    v_free := ARRAY(SELECT l.token FROM gristmill.lease l WHERE l.token = ANY (p_tokens)
-                     ORDER BY l.token FOR UPDATE SKIP LOCKED);
-    v_held := ARRAY(SELECT l.token FROM gristmill.lease l
-                     WHERE l.token = ANY (p_tokens) AND l.token <> ALL (v_free) ORDER BY l.token);
-    IF v_held <> '{}' THEN
-        -- Most of these are being settled at this moment: a little patience.
-        PERFORM set_config('lock_timeout', '100', true);
-        FOREACH v_token IN ARRAY v_held LOOP
-            BEGIN
-                PERFORM 1 FROM gristmill.lease l WHERE l.token = v_token FOR UPDATE;
-                v_held := array_remove(v_held, v_token);
-            EXCEPTION WHEN lock_not_available THEN
-                NULL;
-            END;
-        END LOOP;
-        PERFORM set_config('lock_timeout', v_set, true);
-    END IF;
+    -- In the order of tokens, so that two of these wait in one direction.
+    PERFORM 1 FROM gristmill.deadline d WHERE d.token = ANY (p_tokens)
+      ORDER BY d.token FOR UPDATE;
     RETURN QUERY
     WITH prolonged AS (
-        UPDATE gristmill.lease l
-           SET until = gristmill.later(v_now, gristmill.span(g.lease))
+        UPDATE gristmill.deadline d
+           SET until = gristmill.later(v_now, gristmill.span(g.lease)),
+               lease = gristmill.span(g.lease)
           -- Of a token that is named twice, the last word counts.
           FROM (SELECT DISTINCT ON (u.token) u.token, u.lease
                   FROM unnest(p_tokens, p_leases) WITH ORDINALITY AS u (token, lease, position)
                  ORDER BY u.token, u.position DESC) g
-         WHERE l.token = g.token AND l.token <> ALL (v_held)
-        RETURNING l.token, l.lost,
-                  ARRAY(SELECT unnest(l.cancelled) INTERSECT SELECT unnest(l.open) ORDER BY 1)
-                      AS cancelled
+         WHERE d.token = g.token
+        RETURNING d.token
     )
-    SELECT p.token IS NOT NULL OR g.token = ANY (v_held), coalesce(p.cancelled, '{}'),
-           coalesce(p.lost, '{}')
+    SELECT l.token IS NOT NULL,
+           ARRAY(SELECT unnest(l.cancelled) INTERSECT SELECT unnest(l.open) ORDER BY 1),
+           coalesce(l.lost, '{}')
       FROM unnest(p_tokens) WITH ORDINALITY AS g (token, position)
       LEFT JOIN prolonged p ON p.token = g.token
+      LEFT JOIN LATERAL (SELECT x.* FROM gristmill.lease x WHERE x.token = p.token LIMIT 1) l
+             ON true
      ORDER BY g.position;
 END
 $$;

@@ -15,8 +15,8 @@ SELECT 'processing', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at
        t.created_at, false, true, t.unique_active, t.attempts + 1, t.claims + 1, t.expiries,
        t.encoding, t.prev_run_at, l.claimed_at, t.error, t.history, t.note, t.note_by,
        t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.payload,
-       l.worker, l.until, l.slot, coalesce(t.id = ANY (l.cancelled), false)
-  FROM gristmill.lease l, unnest(l.tasks) t
+       l.worker, d.until, l.slot, coalesce(t.id = ANY (l.cancelled), false)
+  FROM gristmill.lease l JOIN gristmill.deadline d ON d.token = l.token, unnest(l.tasks) t
  WHERE t.id = ANY (l.open)
 UNION ALL
 SELECT 'failed', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
@@ -52,8 +52,36 @@ END
 $$;
 
 -- One step of an operator's action on one task: moved, cancel_requested,
--- duplicate (of `other`), wrong_state (`state`) or gone.
+-- duplicate (of `other`), wrong_state (`state`), gone, or held: somebody's open
+-- transaction has changed it, and nobody waits for that.
 CREATE FUNCTION gristmill.operate_one(
+    p_action text, p_id bigint, p_by text, p_note text, p_now timestamptz,
+    OUT answer text, OUT other bigint, OUT state text, OUT woken integer
+)
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET lock_timeout = '200ms'
+AS $$
+DECLARE
+    v_now record;
+BEGIN
+    -- A task that moved between two looks is looked for again.
+    FOR v_try IN 1..10 LOOP
+        SELECT * INTO v_now FROM gristmill.operate_now(p_action, p_id, p_by, p_note, p_now);
+        EXIT WHEN v_now.answer IS NOT NULL;
+    END LOOP;
+    answer := coalesce(v_now.answer, 'held');
+    other := v_now.other;
+    state := v_now.state;
+    woken := v_now.woken;
+EXCEPTION WHEN lock_not_available THEN
+    answer := 'held';
+END
+$$;
+
+-- One try at it, which waits as long as lock_timeout says; no answer when the
+-- task moved meanwhile.
+CREATE FUNCTION gristmill.operate_now(
     p_action text, p_id bigint, p_by text, p_note text, p_now timestamptz,
     OUT answer text, OUT other bigint, OUT state text, OUT woken integer
 )
@@ -71,7 +99,7 @@ BEGIN
             DELETE FROM gristmill.task t WHERE t.id = p_id;
             INSERT INTO gristmill.delta (at, queue, cancelled) VALUES (p_now, v_task.queue, 1);
             IF v_task.in_flight AND v_task.key IS NOT NULL
-               AND gristmill.free_keys(v_task.queue, ARRAY[v_task.key], p_now) > 0 THEN
+               AND gristmill.free_keys(v_task.queue, ARRAY[v_task.key], true, p_now) > 0 THEN
                 woken := v_task.queue;
             END IF;
             answer := 'moved';
@@ -126,7 +154,10 @@ BEGIN
         END IF;
     END IF;
     SELECT s.state INTO state FROM gristmill.standing(p_id) s;
-    answer := CASE WHEN state IS NULL THEN 'gone' ELSE 'wrong_state' END;
+    IF NOT coalesce(CASE p_action WHEN 'cancel' THEN state IN ('pending', 'processing')
+                                  ELSE state = 'failed' END, false) THEN
+        answer := CASE WHEN state IS NULL THEN 'gone' ELSE 'wrong_state' END;
+    END IF;
 END
 $$;
 
@@ -179,18 +210,19 @@ BEGIN
 END
 $$;
 
--- Adds appended counts to the kept ones. One at a time; who comes second has
--- nothing to do.
-CREATE FUNCTION gristmill.fold() RETURNS bigint
+-- Adds appended counts to the kept ones, so many at most. One at a time.
+CREATE FUNCTION gristmill.fold(p_limit integer DEFAULT 20000) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_folded bigint;
 BEGIN
-    IF NOT pg_try_advisory_xact_lock('gristmill.delta'::regclass::oid::integer, 0) THEN
+    IF NOT gristmill.my_turn('fold') THEN
         RETURN 0;
     END IF;
     WITH gone AS (
-        DELETE FROM gristmill.delta d RETURNING d.*
+        DELETE FROM gristmill.delta d
+         WHERE d.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.delta x LIMIT p_limit))
+        RETURNING d.*
     ), summed AS (
         UPDATE gristmill.total t SET
             ready = t.ready + s.ready, delayed = t.delayed + s.delayed,
@@ -305,13 +337,72 @@ BEGIN
 END
 $$;
 
--- Everything that is due with time, a bounded part of it a call.
-CREATE FUNCTION gristmill.sweep(
-    p_limit integer DEFAULT 1000, p_leases integer DEFAULT 64, p_held bigint DEFAULT NULL,
-    p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL,
-    OUT reclaimed bigint, OUT failed bigint[], OUT promoted bigint, OUT unblocked bigint,
-    OUT forgotten_ids bigint, OUT pruned_done bigint, OUT pruned_failed bigint,
-    OUT forgotten_workers bigint, OUT oldest_transaction bigint
+-- What time brings is done in chores: bounded steps, each a statement and so a
+-- transaction of its own, that one process at a time does. Only taking tasks back
+-- from leases that ended is everybody's. A look at what is due comes first: where
+-- nothing is, it is all that a process does.
+
+-- Whether this transaction does the chore now; nobody else does until it ends,
+-- also when it crashes, and also behind a pooler.
+CREATE FUNCTION gristmill.my_turn(p_chore text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN pg_try_advisory_xact_lock('gristmill.chore'::regclass::oid::integer,
+                                     hashtext(p_chore));
+END
+$$;
+
+-- Which chores have something to do, by a look at the front of an index each.
+CREATE FUNCTION gristmill.due_chores(
+    p_now timestamptz DEFAULT NULL, OUT chores text[], OUT oldest_transaction bigint
+)
+LANGUAGE plpgsql STABLE
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+BEGIN
+    chores := ARRAY(SELECT c.name FROM (VALUES
+        ('reclaim', EXISTS (
+            SELECT 1 FROM gristmill.queue q
+             WHERE (SELECT d.until FROM gristmill.deadline d
+                     WHERE d.queue = q.number ORDER BY d.until LIMIT 1) <= v_now)),
+        ('promote', (SELECT d.run_at FROM gristmill.delayed d
+                      ORDER BY d.run_at LIMIT 1) <= v_now),
+        ('unblock', (SELECT t.key FROM gristmill.task t
+                      WHERE t.blocked ORDER BY t.key LIMIT 1) IS NOT NULL),
+        ('markers', (SELECT m.id FROM gristmill.marker m ORDER BY m.id LIMIT 1) IS NOT NULL),
+        ('ids', (SELECT i.until FROM gristmill.put_id i ORDER BY i.until LIMIT 1) <= v_now),
+        ('done', EXISTS (
+            SELECT 1 FROM gristmill.queue q
+             WHERE (SELECT d.resolved_at FROM gristmill.done d
+                     WHERE d.queue = q.number ORDER BY d.resolved_at LIMIT 1)
+                   <= coalesce(v_now - q.keep_done, 'infinity'))),
+        ('failed', EXISTS (
+            SELECT 1 FROM gristmill.queue q
+             WHERE q.keep_failed IS NOT NULL
+               AND (SELECT d.failed_at FROM gristmill.failed d
+                     WHERE d.queue = q.number ORDER BY d.failed_at LIMIT 1)
+                   <= v_now - q.keep_failed)),
+        ('workers', EXISTS (SELECT 1 FROM gristmill.worker w
+                             WHERE w.seen < v_now - interval '3600 seconds')),
+        ('minutes', EXISTS (
+            SELECT 1 FROM gristmill.queue q
+             WHERE (SELECT m.at FROM gristmill.minute m
+                     WHERE m.queue = q.number ORDER BY m.at LIMIT 1)
+                   < date_trunc('minute', v_now - interval '86400 seconds'))),
+        ('fold', EXISTS (SELECT 1 FROM gristmill.delta))) AS c (name, is_due)
+        WHERE c.is_due);
+    oldest_transaction := gristmill.oldest_transaction(v_now);
+END
+$$;
+
+-- One step of a chore: how many it dealt with, whether there may be more, and
+-- whose workers may have something to do now.
+CREATE FUNCTION gristmill.do_chore(
+    p_chore text, p_now timestamptz DEFAULT NULL,
+    OUT done bigint, OUT more boolean, OUT woken text[]
 )
 LANGUAGE plpgsql
 -- By index whatever the statistics say: what they say of a table that was
@@ -320,65 +411,133 @@ SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
 DECLARE
-    v_now  timestamptz := coalesce(p_now, clock_timestamp());
-    v_some record;
-    v_step bigint;
+    c_step  constant integer := 5000;
+    c_fold  constant integer := 20000;
+    c_put   constant integer := 1000;
+    v_now   timestamptz := coalesce(p_now, clock_timestamp());
+    v_queue record;
+    v_step  bigint;
 BEGIN
-    SELECT e.taken, e.failed INTO reclaimed, failed
-      FROM gristmill.expire(NULL, p_leases, p_held, p_kept, v_now) e;
-    promoted := 0;
-    LOOP
-        v_step := gristmill.promote(10000, v_now);
-        promoted := promoted + v_step;
-        EXIT WHEN v_step < 10000;
-    END LOOP;
-    unblocked := 0;
+    done := 0;
+    more := false;
+    IF NOT gristmill.my_turn(p_chore) THEN
+        RETURN;
+    END IF;
+    CASE p_chore
+    WHEN 'promote' THEN
+        done := gristmill.promote(c_step, v_now);
+        more := done = c_step;
+    WHEN 'unblock' THEN
+        SELECT u.done, u.more, u.woken INTO done, more, woken
+          FROM gristmill.unblock_missed(c_step, v_now) u;
+    WHEN 'markers' THEN
+        SELECT m.enqueued, m.seen = c_put, m.woken INTO done, more, woken
+          FROM gristmill.put_markers(c_put, v_now) m;
+    WHEN 'fold' THEN
+        done := gristmill.fold(c_fold);
+        more := done = c_fold;
+    WHEN 'ids' THEN
+        DELETE FROM gristmill.put_id i
+         WHERE i.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.put_id x
+                                    WHERE x.until <= v_now
+                                    ORDER BY x.until LIMIT c_step FOR UPDATE SKIP LOCKED));
+        GET DIAGNOSTICS done = ROW_COUNT;
+        more := done = c_step;
+    WHEN 'done' THEN
+        FOR v_queue IN SELECT q.number, q.keep_done FROM gristmill.queue q LOOP
+            DELETE FROM gristmill.done d
+             WHERE d.ctid = ANY (ARRAY(
+                       SELECT x.ctid FROM gristmill.done x
+                        WHERE x.queue = v_queue.number
+                          AND x.resolved_at <= coalesce(v_now - v_queue.keep_done, 'infinity')
+                        ORDER BY x.resolved_at LIMIT c_step - done FOR UPDATE SKIP LOCKED));
+            GET DIAGNOSTICS v_step = ROW_COUNT;
+            IF v_step > 0 THEN
+                INSERT INTO gristmill.delta (at, queue, done_kept)
+                VALUES (v_now, v_queue.number, -v_step);
+                done := done + v_step;
+            END IF;
+        END LOOP;
+        more := done = c_step;
+    WHEN 'failed' THEN
+        FOR v_queue IN
+            SELECT q.number, q.keep_failed FROM gristmill.queue q WHERE q.keep_failed IS NOT NULL
+        LOOP
+            DELETE FROM gristmill.failed d
+             WHERE d.ctid = ANY (ARRAY(
+                       SELECT x.ctid FROM gristmill.failed x
+                        WHERE x.queue = v_queue.number
+                          AND x.failed_at <= v_now - v_queue.keep_failed
+                        ORDER BY x.failed_at LIMIT c_step - done FOR UPDATE SKIP LOCKED));
+            GET DIAGNOSTICS v_step = ROW_COUNT;
+            IF v_step > 0 THEN
+                INSERT INTO gristmill.delta (at, queue, failed_now, discarded)
+                VALUES (v_now, v_queue.number, -v_step, v_step);
+                done := done + v_step;
+            END IF;
+        END LOOP;
+        more := done = c_step;
+    WHEN 'workers' THEN
+        DELETE FROM gristmill.worker w WHERE w.seen < v_now - interval '3600 seconds';
+        GET DIAGNOSTICS done = ROW_COUNT;
+    WHEN 'minutes' THEN
+        FOR v_queue IN SELECT q.number FROM gristmill.queue q LOOP
+            DELETE FROM gristmill.minute m
+             WHERE m.queue = v_queue.number
+               AND m.at < date_trunc('minute', v_now - interval '86400 seconds');
+            GET DIAGNOSTICS v_step = ROW_COUNT;
+            done := done + v_step;
+        END LOOP;
+    ELSE
+        RAISE EXCEPTION 'there is no chore ''%''', p_chore USING ERRCODE = 'GM400';
+    END CASE;
+END
+$$;
+
+-- Un-blocks tasks whose key became free unnoticed: goes through the blocked ones
+-- from where the last step ended, and asks for each whether its key is in flight.
+-- Asked by value: as EXISTS it may be answered by reading all keys in flight for
+-- each blocked task.
+CREATE FUNCTION gristmill.unblock_missed(
+    p_limit integer, p_now timestamptz, OUT done bigint, OUT more boolean, OUT woken text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_from record;
+    v_seen record;
+    v_some record;
+BEGIN
+    done := 0;
+    SELECT c.key, c.queue INTO v_from FROM gristmill.chore c WHERE c.name = 'unblock';
+    IF NOT FOUND THEN
+        SELECT '' AS key, 0 AS queue INTO v_from;
+    END IF;
+    SELECT array_agg(b.key::text) AS keys, array_agg(b.queue) AS queues,
+           array_agg(b.key::text) FILTER (WHERE b.is_free) AS free_keys,
+           array_agg(b.queue) FILTER (WHERE b.is_free) AS free_queues
+      INTO v_seen
+      FROM (SELECT t.key, t.queue, (SELECT f.id FROM gristmill.flight f
+                                     WHERE f.key = t.key AND f.queue = t.queue) IS NULL AS is_free
+              FROM gristmill.task t
+             WHERE t.blocked AND (t.key, t.queue) > (v_from.key, v_from.queue)
+             ORDER BY t.key, t.queue LIMIT p_limit) b;
     FOR v_some IN
-        SELECT t.queue, array_agg(t.key) AS keys FROM gristmill.task t
-         WHERE t.blocked AND NOT EXISTS (SELECT 1 FROM gristmill.flight f
-                                          WHERE f.queue = t.queue AND f.key = t.key)
-         GROUP BY t.queue
+        SELECT q.number, q.name::text AS name, array_agg(f.key) AS keys
+          FROM unnest(v_seen.free_keys, v_seen.free_queues) AS f (key, queue)
+          JOIN gristmill.queue q ON q.number = f.queue
+         GROUP BY q.number, q.name
     LOOP
-        unblocked := unblocked + gristmill.unblock(v_some.queue, v_some.keys, v_now);
+        done := done + gristmill.unblock(v_some.number, v_some.keys, p_now);
+        woken := woken || v_some.name;
     END LOOP;
-    DELETE FROM gristmill.put_id i
-     WHERE i.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.put_id x
-                                WHERE x.until <= v_now
-                                ORDER BY x.until LIMIT 10000 FOR UPDATE SKIP LOCKED));
-    GET DIAGNOSTICS forgotten_ids = ROW_COUNT;
-    WITH gone AS (
-        DELETE FROM gristmill.done d
-         WHERE d.ctid = ANY (ARRAY(
-                   SELECT x.ctid FROM gristmill.queue q
-                     JOIN gristmill.done x ON x.queue = q.number
-                      AND x.resolved_at <= coalesce(v_now - q.keep_done, 'infinity')
-                    ORDER BY x.resolved_at LIMIT p_limit FOR UPDATE OF x SKIP LOCKED))
-        RETURNING d.queue
-    ), counted AS (
-        INSERT INTO gristmill.delta (at, queue, done_kept)
-        SELECT v_now, g.queue, -count(*) FROM gone g GROUP BY g.queue
-    )
-    SELECT count(*) INTO pruned_done FROM gone;
-    WITH gone AS (
-        DELETE FROM gristmill.failed d
-         WHERE d.ctid = ANY (ARRAY(
-                   SELECT x.ctid FROM gristmill.queue q
-                     JOIN gristmill.failed x ON x.queue = q.number
-                      AND x.failed_at <= v_now - q.keep_failed
-                    WHERE q.keep_failed IS NOT NULL
-                    ORDER BY x.failed_at LIMIT p_limit FOR UPDATE OF x SKIP LOCKED))
-        RETURNING d.queue
-    ), counted AS (
-        INSERT INTO gristmill.delta (at, queue, failed_now, discarded)
-        SELECT v_now, g.queue, -count(*), count(*) FROM gone g GROUP BY g.queue
-    )
-    SELECT count(*) INTO pruned_failed FROM gone;
-    DELETE FROM gristmill.worker w WHERE w.seen < v_now - interval '3600 seconds';
-    GET DIAGNOSTICS forgotten_workers = ROW_COUNT;
-    PERFORM gristmill.fold();
-    DELETE FROM gristmill.minute m
-     WHERE m.at < date_trunc('minute', v_now - interval '86400 seconds');
-    oldest_transaction := gristmill.oldest_transaction(v_now);
+    more := coalesce(cardinality(v_seen.keys), 0) = p_limit;
+    IF more THEN
+        INSERT INTO gristmill.chore (name, key, queue)
+        VALUES ('unblock', v_seen.keys[p_limit], v_seen.queues[p_limit])
+        ON CONFLICT (name) DO UPDATE SET key = excluded.key, queue = excluded.queue;
+    ELSIF v_from.key <> '' THEN
+        DELETE FROM gristmill.chore c WHERE c.name = 'unblock';
+    END IF;
 END
 $$;
 

@@ -13,8 +13,8 @@ BEGIN
         lease = gristmill.span(coalesce((p_settings ->> 'lease')::bigint, 60000000)),
         max_attempts = CASE WHEN p_settings ? 'max_attempts'
                             THEN (p_settings ->> 'max_attempts')::integer ELSE 5 END,
-        backoff_base = gristmill.span(coalesce((v_backoff ->> 'base')::bigint, 2000000)),
-        backoff_cap = gristmill.span(coalesce((v_backoff ->> 'cap')::bigint, 3600000000)),
+        backoff_base = coalesce((v_backoff ->> 'base')::bigint, 2000000),
+        backoff_cap = coalesce((v_backoff ->> 'cap')::bigint, 3600000000),
         backoff_jitter = coalesce((v_backoff ->> 'jitter')::boolean, true),
         id_window = gristmill.span(coalesce((p_settings ->> 'id_window')::bigint, 86400000000)),
         keep_done = gristmill.span((p_settings ->> 'keep_done')::bigint),
@@ -302,16 +302,20 @@ CREATE FUNCTION gristmill.settle(
 ) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_one record;
+    v_set record;
 BEGIN
-    SELECT * INTO v_one FROM gristmill.settle_one(p_id, p_token, p_outcome,
-        gristmill.cut(p_error), p_at, p_started, 20, 10, coalesce(p_now, clock_timestamp()));
-    RETURN (ARRAY['recorded', 'already_recorded', 'gone', 'lease_lost'])[v_one.answer + 1];
+    SELECT * INTO v_set FROM gristmill.settle_many(ARRAY[p_token], ARRAY[p_id],
+        ARRAY[p_outcome], ARRAY[gristmill.cut(p_error)], ARRAY[p_at],
+        p_started => ARRAY[p_started], p_now => p_now);
+    RETURN (ARRAY['recorded', 'already_recorded', 'gone', 'lease_lost'])
+               [coalesce(v_set.answers[1], 0) + 1];
 END
 $$;
 
 -- Settlements. All answer recorded, already_recorded, gone or lease_lost; none
--- of these is an error, and all but the first changed nothing.
+-- of these is an error, and all but the first changed nothing. They are carried
+-- out as the transaction commits: a lease that is lost before that makes the
+-- commit fail.
 CREATE FUNCTION gristmill.complete(id bigint, token uuid, now timestamptz DEFAULT NULL)
 RETURNS text
 LANGUAGE plpgsql AS $$

@@ -1,0 +1,1 @@
+SELECT done, more, woken FROM gristmill.do_chore($1, $2)

@@ -1,0 +1,1 @@
+SELECT chores, oldest_transaction FROM gristmill.due_chores($1)

@@ -160,7 +160,7 @@ pub enum Refusal {
         suggestion: Option<String>,
     },
     /// The queue is bound to a table, and no row there has this key.
-    #[error("{table} has no row with {column} = '{key}'")]
+    #[error("{table} has no row with {column} = '{key}'{}", match spelling { Some(s) => format!("; the column's spelling of this key is '{s}'"), None => String::new() })]
     NoSuchSubject {
         /// The bound table.
         table: String,
@@ -168,6 +168,9 @@ pub enum Refusal {
         column: String,
         /// The task's key.
         key: String,
+        /// How the column writes the value that this key means. Another spelling
+        /// would not be found when the row goes.
+        spelling: Option<String>,
     },
     /// The queue is bound to a table that is not there (any more).
     #[error("the queue is bound to table {table}, which does not exist")]

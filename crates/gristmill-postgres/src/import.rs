@@ -2,8 +2,7 @@
 
 use gristmill_core::import::MARK_KEPT;
 use gristmill_core::{
-    Import, ImportAnswer, ImportTask, Refusal, Result, State, StoreError, Task, TaskId, Timestamp,
-    Unique,
+    Import, ImportAnswer, ImportTask, Result, State, StoreError, Task, TaskId, Timestamp, Unique,
 };
 use serde_json::json;
 use tokio_postgres::Row;
@@ -11,6 +10,7 @@ use tokio_postgres::Row;
 use crate::answer::column;
 use crate::codec::{self, encoding_number, span};
 use crate::errors::corrupt;
+use crate::put::{About, refusal};
 use crate::sql::Sql;
 use crate::store::Inner;
 
@@ -119,28 +119,19 @@ fn facts(task: &Task, in_flight: bool) -> Result<String> {
 
 fn answer(row: &Row, task: &Task) -> Result<ImportAnswer> {
     let id: Option<i64> = column(row, 1)?;
-    let id = id.map(TaskId);
-    let known = || id.ok_or_else(|| corrupt("an import", "an answer has no id"));
+    let known = || id.map(TaskId).ok_or_else(|| corrupt("an import", "an answer has no id"));
     Ok(match column::<i16>(row, 0)? {
         0 => ImportAnswer::Imported { id: known()? },
         1 => ImportAnswer::Already { id: known()? },
         2 => ImportAnswer::Duplicate { id: known()? },
         _ => {
             let detail: Option<String> = column(row, 2)?;
-            let table: Option<String> = column(row, 3)?;
-            let table = table.unwrap_or_default();
-            ImportAnswer::Refused(match detail.as_deref().unwrap_or_default() {
-                "id_reused" => Refusal::IdReused { first: known()? },
-                "subject_table_gone" => Refusal::SubjectTableGone { table },
-                "no_such_subject" => Refusal::NoSuchSubject {
-                    table,
-                    column: column::<Option<String>>(row, 4)?.unwrap_or_default(),
-                    key: task.key.clone().unwrap_or_default(),
-                },
-                other => {
-                    Refusal::Invalid(other.strip_prefix("invalid:").unwrap_or(other).to_owned())
-                }
-            })
+            let (table, name): (Option<String>, Option<String>) =
+                (column(row, 3)?, column(row, 4)?);
+            let about = About { capacity: None, table: table.as_deref(), column: name.as_deref() };
+            let why =
+                refusal(detail.as_deref().unwrap_or_default(), id, task.key.as_deref(), &about);
+            ImportAnswer::Refused(why?)
         }
     })
 }

@@ -139,6 +139,10 @@ pub(crate) fn check(request: &PutRequest, limits: &Limits) -> Result<()> {
     Ok(())
 }
 
+/// What stands between `no_such_subject` and the column's spelling of a key, as
+/// `subject_fault` writes it.
+const SPELLING: &str = ": the column's spelling of this key is '";
+
 /// What is told of the queue beside a refusal.
 #[derive(Debug, Default)]
 pub(crate) struct About<'a> {
@@ -190,17 +194,25 @@ pub(crate) fn answer(
         0 => PutAnswer::Enqueued { id: known(id)? },
         1 => PutAnswer::Duplicate { id: known(id)?, run_at: run_at.map(|at| at.0), source },
         2 => PutAnswer::Replaced { id: known(id)? },
-        _ => PutAnswer::Refused(refusal(detail.unwrap_or_default(), id, task, about)?),
+        _ => {
+            PutAnswer::Refused(refusal(detail.unwrap_or_default(), id, task.key.as_deref(), about)?)
+        }
     })
 }
 
+/// Why a task was refused, from the database's word for it.
 pub(crate) fn refusal(
     detail: &str,
     id: Option<i64>,
-    task: &NewTask,
+    key: Option<&str>,
     about: &About<'_>,
 ) -> Result<Refusal> {
     let table = about.table.unwrap_or_default().to_owned();
+    // What follows the word is for people, except how the column spells the key.
+    let (detail, spelling) = match detail.split_once(SPELLING) {
+        Some((word, rest)) => (word, rest.strip_suffix('\'').map(str::to_owned)),
+        None => (detail, None),
+    };
     Ok(match detail {
         "queue_full" => Refusal::QueueFull { capacity: about.capacity.map_or(0, count) },
         "id_reused" => Refusal::IdReused { first: known(id)? },
@@ -209,7 +221,8 @@ pub(crate) fn refusal(
         "no_such_subject" => Refusal::NoSuchSubject {
             table,
             column: about.column.unwrap_or_default().to_owned(),
-            key: task.key.clone().unwrap_or_default(),
+            key: key.unwrap_or_default().to_owned(),
+            spelling,
         },
         other => Refusal::Invalid(other.strip_prefix("invalid:").unwrap_or(other).to_owned()),
     })

@@ -7,7 +7,7 @@
 //! pushes out fires them only where `PRAGMA recursive_triggers` is on.
 
 use gristmill_core::{Binding, Queue, QueueName, Refusal, Result, StoreError};
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use crate::db::Db;
 use crate::errors::fault;
@@ -17,6 +17,7 @@ use crate::write::Write;
 const TRIGGER: &str = include_str!("sql/subject_trigger.sql");
 const DROP: &str = include_str!("sql/subject_drop.sql");
 const EXISTS: &str = include_str!("sql/subject_exists.sql");
+const SPELLING: &str = include_str!("sql/subject_spelling.sql");
 
 impl Write<'_, '_> {
     /// Refuses a binding to what is not there.
@@ -99,12 +100,29 @@ impl Write<'_, '_> {
                 table: bind.table.clone(),
                 column: bind.column.clone(),
                 key: key.to_owned(),
+                spelling: self.spelling(bind, key)?,
             })),
             Err(_) if !table_exists(self.db, &bind.table)? => {
                 Ok(Some(Refusal::SubjectTableGone { table: bind.table.clone() }))
             }
             Err(error) => Err(fault(&error)),
         }
+    }
+}
+
+impl Write<'_, '_> {
+    /// How the column writes the value that a key means, where a row has it.
+    fn spelling(&self, bind: &Binding, key: &str) -> Result<Option<String>> {
+        let text = SPELLING
+            .replace("{table}", &quoted(&bind.table))
+            .replace("{column}", &quoted(&bind.column));
+        let found = self
+            .db
+            .conn()
+            .prepare_cached(&text)
+            .and_then(|mut statement| statement.query_row(params![key], |row| row.get(0)))
+            .optional();
+        found.map_err(|e| fault(&e))
     }
 }
 

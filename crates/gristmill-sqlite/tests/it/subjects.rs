@@ -117,6 +117,8 @@ async fn a_put_needs_a_subject() {
     for wrong in &answers[1..3] {
         assert!(matches!(wrong, PutAnswer::Refused(Refusal::NoSuchSubject { .. })), "{wrong:?}");
     }
+    let PutAnswer::Refused(why) = &answers[2] else { unreachable!("looked at above") };
+    assert!(why.to_string().ends_with("the column's spelling of this key is '1'"), "{why}");
     assert!(answers[3].is_enqueued());
     application.execute_batch("DROP TABLE \"my \"\"items\"").unwrap();
     let answers = put(&store, "q", vec![keyed("2")]).await;

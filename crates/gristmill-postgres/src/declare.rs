@@ -2,8 +2,8 @@
 //! change leads to is decided here, under a lock; the database records it.
 
 use gristmill_core::{
-    Binding, ContractAnswer, ContractChange, Declaration, Declared, Queue, QueueName, Result,
-    SettingsPatch, StoreError, Timestamp,
+    ContractAnswer, ContractChange, Declaration, Declared, Queue, QueueName, Result, SettingsPatch,
+    Timestamp,
 };
 use gristmill_text::settings;
 
@@ -46,40 +46,23 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Refuses a binding to what is not there.
-    async fn check_binding(&mut self, queue: &QueueName, bind: &Binding) -> Result<()> {
-        let Binding { table, column: name } = bind;
-        let rows = self.connection.run(Sql::SubjectColumn, &[table, name]).await?;
-        let (there, has) = match rows.first() {
-            Some(row) => (column::<bool>(row, 0)?, column::<bool>(row, 1)?),
-            None => (false, false),
-        };
-        let fault = if !there {
-            format!("there is no table '{table}' in this database")
-        } else if !has {
-            format!("table '{table}' has no column '{name}'")
-        } else {
-            return Ok(());
-        };
-        Err(StoreError::Invalid(format!("queue '{queue}': bind: {fault}")))
-    }
-
     /// Checks a queue's new settings and puts them in force, or changes
     /// nothing.
     async fn adopt(&mut self, mut queue: Queue, created: bool) -> Result<Declared> {
         let bound = queue.settings.bind.clone();
         let changes = queue.adopt()?;
-        if let Some(bind) = &queue.settings.bind {
-            self.check_binding(&queue.name, bind).await?;
-        }
         self.save(&queue).await?;
         let in_force = settings::write(&settings::whole(&queue.settings)).to_string();
         self.connection.run(Sql::QueueInForce, &[&number(&queue), &in_force]).await?;
-        if bound != queue.settings.bind {
-            let bind = queue.settings.bind.as_ref();
+        let bind = queue.settings.bind.as_ref();
+        let again = bound.as_ref() == bind;
+        if bind.is_some() || !again {
+            // Refused where the table or its column is not there.
             let table = bind.map(|bind| &bind.table);
             let name = bind.map(|bind| &bind.column);
-            self.connection.run(Sql::SubjectBind, &[&number(&queue), &table, &name]).await?;
+            self.connection
+                .run(Sql::SubjectBind, &[&number(&queue), &table, &name, &again])
+                .await?;
         }
         Ok(Declared { queue, created, changes })
     }

@@ -65,8 +65,7 @@ statements! {
     QueueSave = include_str!("sql/queue_save.sql"), (INT4, TEXT, TEXT, TEXT, BOOL, TEXT, TEXT, TIMESTAMPTZ);
     QueueInForce = include_str!("sql/queue_in_force.sql"), (INT4, TEXT);
     QueueStanding = include_str!("sql/queue_standing.sql"), (INT4);
-    SubjectColumn = include_str!("sql/subject_column.sql"), (TEXT, TEXT);
-    SubjectBind = include_str!("sql/subject_bind.sql"), (INT4, TEXT, TEXT);
+    SubjectBind = include_str!("sql/subject_bind.sql"), (INT4, TEXT, TEXT, BOOL);
     ScheduleAll = include_str!("sql/schedule_all.sql"), ();
     ScheduleLock = include_str!("sql/schedule_lock.sql"), (TEXT);
     ScheduleSave = include_str!("sql/schedule_save.sql"), (TEXT, TEXT, BYTEA, BOOL, TEXT, TIMESTAMPTZ, TIMESTAMPTZ,

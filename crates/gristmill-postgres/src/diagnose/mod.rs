@@ -3,6 +3,7 @@
 
 mod drift;
 mod server;
+mod subject;
 
 use gristmill_core::{Diagnosis, Result, StoreError, Token};
 
@@ -53,9 +54,18 @@ impl Inner {
             }));
         }
         for row in self.pool.read(Sql::DiagnoseSubjects, &[]).await? {
-            let (queue, table): (String, String) = (column(&row, 0)?, column(&row, 1)?);
-            let (stands, triggers): (bool, i64) = (column(&row, 3)?, column(&row, 4)?);
-            found.extend(server::subject(&queue, &table, stands, triggers));
+            found.extend(subject::told(&subject::Bound {
+                queue: column(&row, 0)?,
+                table: column(&row, 1)?,
+                column: column(&row, 2)?,
+                fault: column(&row, 3)?,
+                table_now: column(&row, 4)?,
+                column_now: column(&row, 5)?,
+                renamed: column(&row, 6)?,
+                missing: column(&row, 7)?,
+                indexed: column(&row, 8)?,
+                readable: column(&row, 9)?,
+            }));
         }
         for row in self.pool.read(Sql::DiagnoseLoad, &[]).await? {
             let (used, most): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);

@@ -140,27 +140,6 @@ pub(super) fn table(table: &Table) -> Option<Diagnosis> {
     None
 }
 
-/// A queue bound to a table.
-pub(super) fn subject(queue: &str, table: &str, stands: bool, triggers: i64) -> Option<Diagnosis> {
-    let (found, remedy) = if !stands {
-        (
-            format!("queue '{queue}' is bound to table {table}, which does not exist"),
-            "make the table again, or declare the queue without 'bind'; puts are refused until then",
-        )
-    } else if triggers < 3 {
-        (
-            format!(
-                "queue '{queue}' is bound to table {table}, which lacks {} of its triggers",
-                3 - triggers
-            ),
-            "tasks stay when their row is deleted: declare the queue again, which makes the triggers",
-        )
-    } else {
-        return None;
-    };
-    Some(Diagnosis::grave("subject_gone", found, remedy))
-}
-
 /// What runs out.
 pub(super) fn load(used: i64, most: i64, notifications: f64, age: i64) -> Vec<Diagnosis> {
     let mut found = Vec::new();
@@ -239,13 +218,6 @@ mod tests {
         assert_eq!(look("task", 10_000, 500_000, 1 << 20), Some("bloat"));
         assert_eq!(look("lease", 10, 10, 2 << 30), Some("bloat"));
         assert_eq!(look("delta", 200_000, 0, 1 << 20), Some("unfolded_counts"));
-    }
-
-    #[test]
-    fn a_dropped_subject_or_its_triggers_are_told() {
-        assert_eq!(subject("q", "item", true, 3), None);
-        assert!(subject("q", "item", false, 0).is_some_and(|d| d.found.contains("does not exist")));
-        assert!(subject("q", "item", true, 1).is_some_and(|d| d.found.contains("lacks 2")));
     }
 
     #[test]

@@ -3,19 +3,13 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    Binding, ExtendAnswer, Extension, Outcome, PutAnswer, Refusal, SettingsPatch, SettleAnswer,
-    Store,
+    ExtendAnswer, Extension, Outcome, PutAnswer, Refusal, SettingsPatch, SettleAnswer, Store,
 };
 
 use crate::support::{
-    application, claim, database_within, declare, done, keyed, put, request, settlements, stats,
-    store, task,
+    application, bound, claim, database_within, declare, done, keyed, put, request, settlements,
+    stats, store, task,
 };
-
-fn bound(table: &str, column: &str) -> SettingsPatch {
-    let bind = Binding { table: table.to_owned(), column: column.to_owned() };
-    SettingsPatch { bind: Some(Some(bind)), ..SettingsPatch::default() }
-}
 
 const ITEMS: &str = "CREATE TABLE item (id integer PRIMARY KEY, price integer);
                      INSERT INTO item VALUES (1, 10), (2, 20), (3, 30), (4, 40)";

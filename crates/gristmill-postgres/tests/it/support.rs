@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use gristmill_core::{
-    Claim, ClaimRequest, Declaration, Limits, ManualClock, NewTask, Outcome, Payload, PutReport,
-    PutRequest, QueueName, QueueStats, SettingsPatch, SettleAnswer, Settlement, Store, Token,
-    WorkerId,
+    Binding, Claim, ClaimRequest, Declaration, Limits, ManualClock, NewTask, Outcome, Payload,
+    PutReport, PutRequest, QueueName, QueueStats, SettingsPatch, SettleAnswer, Settlement, Store,
+    Token, WorkerId,
 };
 use gristmill_pgserver::{Database, Server};
 use gristmill_postgres::tokio_postgres::{self, Client, NoTls};
@@ -68,6 +68,12 @@ pub(crate) fn request(queue: &str, tasks: Vec<NewTask>) -> PutRequest {
 pub(crate) async fn declare(store: &PostgresStore, queue: &str, settings: SettingsPatch) {
     let declaration = Declaration { settings, ..Declaration::new(name(queue)) };
     store.declare_queue(declaration).await.expect("a declaration");
+}
+
+/// Settings that bind a queue to a column of the application.
+pub(crate) fn bound(table: &str, column: &str) -> SettingsPatch {
+    let bind = Binding { table: table.to_owned(), column: column.to_owned() };
+    SettingsPatch { bind: Some(Some(bind)), ..SettingsPatch::default() }
 }
 
 pub(crate) async fn put(store: &PostgresStore, queue: &str, tasks: Vec<NewTask>) -> PutReport {

@@ -51,42 +51,6 @@ BEGIN
 END
 $$;
 
--- Why a task cannot be put on a bound queue, or null. Holds the subject's row
--- until the caller's transaction ends, as a foreign key would.
-CREATE FUNCTION gristmill.subject_fault(p_queue gristmill.queue, p_key text) RETURNS text
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_table regclass := to_regclass(p_queue.bind_table);
-    v_type  text;
-    v_found boolean;
-BEGIN
-    IF p_key IS NULL THEN
-        RETURN format('invalid:the queue is bound to %s.%s: a task needs a key that names its row',
-            p_queue.bind_table, p_queue.bind_column);
-    END IF;
-    SELECT format_type(a.atttypid, a.atttypmod) INTO v_type
-      FROM pg_attribute a
-     WHERE a.attrelid = v_table AND a.attname = p_queue.bind_column AND NOT a.attisdropped;
-    IF NOT FOUND THEN
-        RETURN 'subject_table_gone';
-    END IF;
-    -- A table that was dropped and made again lost its triggers.
-    IF NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = v_table
-                      AND t.tgname = 'gristmill_' || p_queue.number || '_delete') THEN
-        PERFORM gristmill.bind_subject(p_queue.number, p_queue.bind_table, p_queue.bind_column);
-    END IF;
-    BEGIN
-        -- The key is cast to the column's type, not the column to text, so
-        -- that the column's index is used.
-        EXECUTE format('SELECT true FROM %s WHERE %I = $1::%s LIMIT 1 FOR KEY SHARE',
-            v_table, p_queue.bind_column, v_type) INTO v_found USING p_key;
-    EXCEPTION WHEN data_exception OR invalid_text_representation THEN
-        v_found := false;
-    END;
-    RETURN CASE WHEN v_found THEN NULL ELSE 'no_such_subject' END;
-END
-$$;
-
 -- Gives a caller's id back that this put had taken; a memory whose time was
 -- over stands again until the sweep.
 CREATE FUNCTION gristmill.unremember(p_queue integer, p_id text, p_before gristmill.put_id)

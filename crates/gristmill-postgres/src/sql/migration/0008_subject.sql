@@ -1,106 +1,503 @@
 -- Bound subjects: the application's rows that a queue's tasks are about.
 -- Triggers on the application's table delete the tasks of a deleted subject,
--- whoever deletes it, in the same transaction.
+-- whoever deletes it, in the same transaction; a put holds its subject's row.
 
--- Deletes every task of these keys, in every state. A processing one's worker
--- is told at its next heartbeat.
-CREATE FUNCTION gristmill.subjects_gone(p_queue integer, p_keys text[]) RETURNS void
-LANGUAGE plpgsql AS $$
+-- Where the subjects of a queue are. The table and its column are known by
+-- their numbers, so that a queue follows when they are renamed, and no session's
+-- search_path has a say. Names are for a database that was restored from a dump:
+-- numbers are others there.
+--   after  tasks up to this id stood before the binding: nobody asked for their
+--          subject then, so the sweep leaves them alone
+CREATE TABLE gristmill.bound (
+    queue       integer  PRIMARY KEY,
+    place       oid      NOT NULL,
+    attnum      smallint NOT NULL,
+    table_name  text     NOT NULL,
+    column_name text     NOT NULL,
+    after       bigint   NOT NULL
+);
+
+-- The triggers of a bound queue on its table, by name, with the statements that
+-- make them. The schema stands in the name, because two of them may be bound to
+-- one table.
+CREATE FUNCTION gristmill.subject_triggers(p_queue integer, p_place oid)
+RETURNS TABLE (name text, statement text)
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
 DECLARE
-    v_now    timestamptz := clock_timestamp();
-    v_task   gristmill.task;
-    v_flight bigint[];
-    v_gone   integer := 0;
-    v_count  integer;
+    c_schema constant text := rtrim('gristmill.', '.');
+    v_prefix text := 'gristmill_' || CASE WHEN length(c_schema) <= 26 THEN c_schema
+                                          ELSE left(md5(c_schema), 16) END || '_' || p_queue || '_';
+    v_place  text;
+    v_whole  boolean;
 BEGIN
-    SELECT array_agg(f.id) INTO v_flight FROM gristmill.flight f
-     WHERE f.queue = p_queue AND f.key = ANY (p_keys);
-    FOR v_task IN
-        DELETE FROM gristmill.task t
-         WHERE (t.queue = p_queue AND t.key = ANY (p_keys) AND NOT t.in_flight)
-            OR t.id = ANY (v_flight)
-        RETURNING t.*
-    LOOP
-        PERFORM gristmill.count_out(v_task, v_now);
-        v_gone := v_gone + 1;
-    END LOOP;
-    WITH cut AS (
-        UPDATE gristmill.lease l
-           SET open = ARRAY(SELECT unnest(l.open) EXCEPT SELECT unnest(v_flight) ORDER BY 1),
-               lost = l.lost || ARRAY(SELECT unnest(l.open) INTERSECT SELECT unnest(v_flight))
-         WHERE l.queue = p_queue AND l.open && v_flight
-        RETURNING ARRAY(SELECT unnest(l.lost) INTERSECT SELECT unnest(v_flight)) AS lost
-    )
-    SELECT coalesce(sum(cardinality(c.lost)), 0) INTO v_count FROM cut c;
-    v_gone := v_gone + v_count;
-    DELETE FROM gristmill.lease l WHERE l.queue = p_queue AND l.open = '{}';
-    INSERT INTO gristmill.delta (at, queue, processing) VALUES (v_now, p_queue, -v_count);
-    DELETE FROM gristmill.flight f WHERE f.queue = p_queue AND f.key = ANY (p_keys);
-    DELETE FROM gristmill.failed t WHERE t.queue = p_queue AND t.key = ANY (p_keys);
-    GET DIAGNOSTICS v_count = ROW_COUNT;
-    v_gone := v_gone + v_count;
-    INSERT INTO gristmill.delta (at, queue, failed_now) VALUES (v_now, p_queue, -v_count);
-    DELETE FROM gristmill.done t WHERE t.queue = p_queue AND t.key = ANY (p_keys);
-    GET DIAGNOSTICS v_count = ROW_COUNT;
-    -- A kept task was counted when it was done.
-    INSERT INTO gristmill.delta (at, queue, done_kept, subject_gone)
-    VALUES (v_now, p_queue, -v_count, v_gone);
+    SELECT format('%I.%I', n.nspname, c.relname), c.relkind = 'p' INTO v_place, v_whole
+      FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.oid = p_place;
+    RETURN QUERY
+    SELECT v_prefix || w.word,
+           format('CREATE TRIGGER %I %s ON %s %s EXECUTE FUNCTION %s(%L)', v_prefix || w.word,
+                  w.event, v_place, w.rest, w.does, p_queue)
+      FROM (VALUES
+          ('delete', 'AFTER DELETE', 'REFERENCING OLD TABLE AS gone FOR EACH STATEMENT',
+           'gristmill.subject_trigger', true),
+          ('update', 'AFTER UPDATE', 'REFERENCING OLD TABLE AS gone FOR EACH STATEMENT',
+           'gristmill.subject_trigger', true),
+          ('truncate', 'AFTER TRUNCATE', 'FOR EACH STATEMENT', 'gristmill.subject_trigger', true)
+      ) AS w (word, event, rest, does, wanted)
+     WHERE w.wanted;
 END
 $$;
 
--- The triggers' function. Arguments: the queue's number, the column.
-CREATE FUNCTION gristmill.subject_trigger() RETURNS trigger
+-- Where a queue's subjects are now, and how statements speak of them:
+--   place     the table; whole_name as statements name it
+--   col       the column; number its number there
+--   cast_to   its type; same: the schema of the type's `=`
+--   spelling  the column's text, of a row called s
+--   hold      the lock that keeps the row's key as it is
+--   indexed   whether a row can be found by it without reading all
+--   fault     why it cannot be told: a sentence, or subject_table_gone
+-- Types are the server's own and those of extensions: the deleter's trigger runs
+-- with the rights of this schema's owner, and must not run a cast or operator of
+-- somebody else's with them.
+CREATE FUNCTION gristmill.subject_place(
+    p_queue integer, OUT place oid, OUT number smallint, OUT whole_name text, OUT col text,
+    OUT cast_to text, OUT same text, OUT spelling text, OUT hold text, OUT indexed boolean,
+    OUT fault text
+)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_bound  gristmill.bound;
+    v_kind   "char";
+    v_type   oid;
+    v_known  boolean;
+BEGIN
+    SELECT * INTO v_bound FROM gristmill.bound b WHERE b.queue = p_queue;
+    place := v_bound.place;
+    number := v_bound.attnum;
+    IF NOT gristmill.is_triggered(p_queue, place) THEN
+        -- Restored from a dump, or made again.
+        place := to_regclass(v_bound.table_name);
+        IF place IS NULL THEN
+            fault := 'subject_table_gone';
+            RETURN;
+        ELSIF NOT gristmill.is_triggered(p_queue, place) THEN
+            fault := format('table %s has lost its triggers: declare the queue again',
+                            v_bound.table_name);
+            RETURN;
+        END IF;
+        number := (SELECT a.attnum FROM pg_attribute a
+                      WHERE a.attrelid = place AND a.attname = v_bound.column_name
+                        AND NOT a.attisdropped);
+    END IF;
+    SELECT a.attname, format_type(a.atttypid, -1), coalesce(b.oid, t.oid), t.typtype,
+           coalesce(b.typnamespace, t.typnamespace)::regnamespace::text
+      INTO col, cast_to, v_type, v_kind, same
+      FROM pg_attribute a
+      JOIN pg_type t ON t.oid = a.atttypid
+      LEFT JOIN pg_type b ON b.oid = nullif(t.typbasetype, 0)
+     WHERE a.attrelid = place AND a.attnum = number AND NOT a.attisdropped;
+    whole_name := place::regclass::text;
+    IF NOT FOUND THEN
+        fault := format('table %s has no column %s any more', whole_name, v_bound.column_name);
+        RETURN;
+    END IF;
+    v_known := v_kind = 'e' OR same = 'pg_catalog'
+        OR EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_type'::regclass
+                      AND d.objid = v_type AND d.deptype = 'e');
+    IF NOT v_known THEN
+        fault := format('column %s of table %s has the type %s, which no key can be compared with',
+                        col, whole_name, cast_to);
+        RETURN;
+    END IF;
+    spelling := CASE WHEN v_kind = 'e' THEN format('enum_out(s.%I)::text', col)
+                     ELSE format('s.%I::text', col) END;
+    same := CASE WHEN v_kind = 'e' THEN 'pg_catalog' ELSE same END;
+    SELECT coalesce(bool_or(i.indisunique AND i.indimmediate AND i.indpred IS NULL
+                            AND i.indexprs IS NULL
+                            AND number = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])), false),
+           coalesce(bool_or(i.indkey[0] = number AND i.indpred IS NULL AND i.indisvalid), false)
+      INTO v_known, indexed
+      FROM pg_index i WHERE i.indrelid = place;
+    -- Who updates a column that is in no unique index does not mind a key share.
+    hold := CASE WHEN v_known THEN 'KEY SHARE' ELSE 'SHARE' END;
+END
+$$;
+
+-- Whether the triggers of this schema's queue stand on a table.
+CREATE FUNCTION gristmill.is_triggered(p_queue integer, p_place oid) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM pg_catalog.pg_trigger t
+         WHERE t.tgrelid = p_place AND t.tgparentid = 0
+           AND t.tgfoid = 'gristmill.subject_trigger()'::pg_catalog.regprocedure
+           AND split_part(encode(t.tgargs, 'escape'), E'\\000', 1) = p_queue::text);
+END
+$$;
+
+-- Why a task cannot be put on a bound queue, or null. Holds the subject's row
+-- until the caller's transaction ends, as a foreign key would. A key is the
+-- column's own spelling: another one ('007', a uuid in capitals) would not be
+-- found when the subject goes. Texts of dates and the like do not depend on the
+-- session.
+CREATE FUNCTION gristmill.subject_fault(p_queue gristmill.queue, p_key text) RETURNS text
+LANGUAGE plpgsql
+SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC'
+SET extra_float_digits = 1 SET bytea_output = 'hex'
+AS $$
+DECLARE
+    v_at       record;
+    v_found    boolean;
+    v_spelling text;
+BEGIN
+    IF p_key IS NULL THEN
+        RETURN format('invalid:the queue is bound to %s.%s: a task needs a key that names its row',
+            p_queue.bind_table, p_queue.bind_column);
+    END IF;
+    SELECT * INTO v_at FROM gristmill.subject_place(p_queue.number);
+    IF v_at.fault = 'subject_table_gone' THEN
+        RETURN v_at.fault;
+    ELSIF v_at.fault IS NOT NULL THEN
+        RETURN 'invalid:the queue is bound, but ' || v_at.fault;
+    END IF;
+    IF v_at.cast_to <> 'text' THEN
+        -- By itself: a row locked within would cost a subtransaction a task.
+        BEGIN
+            EXECUTE format('SELECT $1::%s IS NULL', v_at.cast_to) USING p_key;
+        EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
+            RETURN 'no_such_subject';
+        END;
+    END IF;
+    -- The key is cast to the column's type, not the column to text, so that the
+    -- column's index is used.
+    EXECUTE format('SELECT true FROM %s s WHERE s.%I OPERATOR(%s.=) $1::%s'
+        ' AND (%s) COLLATE "C" = $1 LIMIT 1 FOR %s OF s',
+        v_at.whole_name, v_at.col, v_at.same, v_at.cast_to, v_at.spelling, v_at.hold)
+        INTO v_found USING p_key;
+    IF v_found THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT %s FROM %s s WHERE s.%I OPERATOR(%s.=) $1::%s LIMIT 1',
+        v_at.spelling, v_at.whole_name, v_at.col, v_at.same, v_at.cast_to)
+        INTO v_spelling USING p_key;
+    RETURN 'no_such_subject' || coalesce(
+        ': the column''s spelling of this key is ''' || v_spelling || '''', '');
+END
+$$;
+
+-- replaced by 0003
+CREATE FUNCTION gristmill.markers_gone(p_queue integer, p_keys text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+END
+$$;
+
+-- Deletes every task of these keys, in every state; tells how many. A processing
+-- one's worker is told at its next heartbeat.
+--
+-- Tasks move while this goes on: a claim takes one out of `task`, a settlement
+-- brings it back, an operator retries a failed one. But whoever moves a task holds
+-- the row it comes from, and until the commit that row is seen here. So: look at
+-- everything at once (one statement, one snapshot); take what is seen, waiting
+-- for whoever holds it; look again, until nothing is seen. Nothing new can come:
+-- a put would have to hold the subject's row, which the deleter has.
+--
+-- The order is that of settlements, which hold a lease when they free a key and
+-- un-block the task behind it: leases by token, what is in flight, what waits,
+-- what failed. Claims wait for no task at all. What remains (a task that is
+-- claimed again between two looks) is a deadlock that the server ends.
+CREATE FUNCTION gristmill.subjects_gone(p_queue integer, p_keys text[]) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
+    v_now     timestamptz := clock_timestamp();
+    v_keys    text[] := p_keys;
+    v_flown   text[];
+    v_ids     bigint[];
+    v_tokens  uuid[];
+    v_cut     bigint[];
+    v_gone    bigint[];
+    v_missed  bigint[];
+    v_waiting bigint[];
+    v_failed  integer;
+    v_done    integer;
+    v_all     bigint := 0;
+BEGIN
+    LOOP
+        -- By value, key by key: no plan for it reads more than these keys.
+        v_keys := ARRAY(
+            SELECT k.key FROM unnest(v_keys) AS k (key)
+             WHERE (SELECT f.id FROM gristmill.flight f
+                     WHERE f.key = k.key AND f.queue = p_queue) IS NOT NULL
+                OR (SELECT t.id FROM gristmill.task t
+                     WHERE t.key = k.key AND t.queue = p_queue AND NOT t.in_flight) IS NOT NULL
+                OR (SELECT t.id FROM gristmill.failed t
+                     WHERE t.queue = p_queue AND t.key = k.key LIMIT 1) IS NOT NULL
+                OR (SELECT t.id FROM gristmill.done t
+                     WHERE t.queue = p_queue AND t.key = k.key LIMIT 1) IS NOT NULL);
+        EXIT WHEN v_keys = '{}';
+        SELECT coalesce(array_agg(f.key), '{}'), coalesce(array_agg(f.id), '{}')
+          INTO v_flown, v_ids
+          FROM gristmill.flight f WHERE f.key = ANY (v_keys) AND f.queue = p_queue;
+        v_cut := '{}';
+        IF v_ids <> '{}' THEN
+            v_tokens := ARRAY(
+                SELECT l.token FROM gristmill.lease l
+                 WHERE l.queue = p_queue
+                   AND CASE WHEN cardinality(v_ids) <= 64 THEN l.open && v_ids
+                            -- Two long lists side by side, not each by each.
+                            ELSE EXISTS (SELECT unnest(l.open) INTERSECT SELECT unnest(v_ids)) END);
+            PERFORM 1 FROM gristmill.lease l
+              WHERE l.token = ANY (v_tokens) ORDER BY l.token FOR UPDATE;
+            WITH cut AS (
+                UPDATE gristmill.lease l
+                   SET open = ARRAY(SELECT unnest(l.open) EXCEPT SELECT unnest(v_ids) ORDER BY 1),
+                       lost = l.lost || ARRAY(SELECT unnest(l.open) INTERSECT SELECT unnest(v_ids))
+                 WHERE l.token = ANY (v_tokens)
+                RETURNING ARRAY(SELECT unnest(l.lost) INTERSECT SELECT unnest(v_ids)) AS ids
+            )
+            SELECT coalesce(array_agg(i.id), '{}') INTO v_cut
+              FROM cut c CROSS JOIN LATERAL unnest(c.ids) AS i (id);
+            DELETE FROM gristmill.lease l WHERE l.token = ANY (v_tokens) AND l.open = '{}';
+            v_gone := gristmill.take_out(p_queue, v_ids, v_now) || v_cut;
+            -- A key is freed with its task, and only so: else two of one key
+            -- would run.
+            v_missed := ARRAY(SELECT unnest(v_ids) EXCEPT SELECT unnest(v_gone));
+            IF v_missed <> '{}' THEN
+                v_flown := ARRAY(SELECT f.key FROM unnest(v_flown, v_ids) AS f (key, id)
+                                  WHERE f.id <> ALL (v_missed));
+                -- A key that is in flight with no task at all, in one snapshot, is
+                -- damage. It would be looked for without end.
+                DELETE FROM gristmill.flight f
+                 WHERE f.key = ANY (v_keys) AND f.queue = p_queue AND f.id = ANY (v_missed)
+                   AND (SELECT t.id FROM gristmill.task t WHERE t.id = f.id) IS NULL
+                   AND (SELECT l.token FROM gristmill.lease l
+                         WHERE l.queue = p_queue AND f.id = ANY (l.open)) IS NULL;
+            END IF;
+            DELETE FROM gristmill.flight f WHERE f.key = ANY (v_flown) AND f.queue = p_queue;
+            INSERT INTO gristmill.delta (at, queue, processing)
+            SELECT v_now, p_queue, -cardinality(v_cut) WHERE v_cut <> '{}';
+            v_all := v_all + cardinality(v_gone);
+            -- Its task moved on meanwhile: first what is in flight, then the rest.
+            CONTINUE WHEN v_missed <> '{}';
+        END IF;
+        v_waiting := ARRAY(SELECT t.id FROM gristmill.task t
+                            WHERE t.key = ANY (v_keys) AND t.queue = p_queue AND NOT t.in_flight
+                            ORDER BY t.key FOR UPDATE);
+        v_waiting := gristmill.take_out(p_queue, v_waiting, v_now);
+        DELETE FROM gristmill.failed t
+         WHERE t.id = ANY (ARRAY(
+                   SELECT x.id FROM unnest(v_keys) AS k (key)
+                    CROSS JOIN LATERAL (SELECT f.id FROM gristmill.failed f
+                                         WHERE f.queue = p_queue AND f.key = k.key OFFSET 0) x));
+        GET DIAGNOSTICS v_failed = ROW_COUNT;
+        DELETE FROM gristmill.done t
+         WHERE t.id = ANY (ARRAY(
+                   SELECT x.id FROM unnest(v_keys) AS k (key)
+                    CROSS JOIN LATERAL (SELECT d.id FROM gristmill.done d
+                                         WHERE d.queue = p_queue AND d.key = k.key OFFSET 0) x));
+        GET DIAGNOSTICS v_done = ROW_COUNT;
+        v_all := v_all + cardinality(v_waiting) + v_failed;
+        -- A kept task was counted when it was done.
+        INSERT INTO gristmill.delta (at, queue, failed_now, done_kept)
+        SELECT v_now, p_queue, -v_failed, -v_done WHERE v_failed + v_done > 0;
+    END LOOP;
+    PERFORM gristmill.markers_gone(p_queue, p_keys);
+    INSERT INTO gristmill.delta (at, queue, subject_gone)
+    SELECT v_now, p_queue, v_all WHERE v_all > 0;
+    RETURN v_all;
+END
+$$;
+
+-- Deletes pending tasks by their ids and takes them out of the counts; tells
+-- which of them stood.
+CREATE FUNCTION gristmill.take_out(p_queue integer, p_ids bigint[], p_now timestamptz)
+RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_gone bigint[];
+BEGIN
+    WITH gone AS (
+        DELETE FROM gristmill.task t WHERE t.id = ANY (p_ids)
+        RETURNING t.id, t.run_at, t.blocked, t.delayed
+    ), late AS (
+        DELETE FROM gristmill.delayed d
+         WHERE d.ctid = ANY (ARRAY(
+                   SELECT (SELECT x.ctid FROM gristmill.delayed x
+                            WHERE x.run_at = g.run_at AND x.id = g.id)
+                     FROM gone g WHERE g.delayed))
+        RETURNING d.id
+    ), counted AS (
+        INSERT INTO gristmill.delta (at, queue, ready, delayed, blocked)
+        SELECT p_now, p_queue, l.late - count(*) FILTER (WHERE NOT g.blocked), -l.late,
+               -count(*) FILTER (WHERE g.blocked)
+          FROM gone g, (SELECT count(*) AS late FROM late) l
+         GROUP BY l.late
+    )
+    SELECT coalesce(array_agg(g.id), '{}') INTO v_gone FROM gone g;
+    RETURN v_gone;
+END
+$$;
+
+-- Every key of a queue that some task has, wherever it stands.
+CREATE FUNCTION gristmill.keys_of(p_queue integer) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN ARRAY(SELECT t.key FROM gristmill.task t WHERE t.queue = p_queue AND t.key IS NOT NULL
+                 UNION SELECT f.key FROM gristmill.flight f WHERE f.queue = p_queue
+                 UNION SELECT t.key FROM gristmill.failed t
+                        WHERE t.queue = p_queue AND t.key IS NOT NULL
+                 UNION SELECT t.key FROM gristmill.done t
+                        WHERE t.queue = p_queue AND t.key IS NOT NULL);
+END
+$$;
+
+-- Those of the keys that no row has. Row security must not hide rows, or their
+-- tasks would go: it is an error instead.
+CREATE FUNCTION gristmill.without_subject(p_queue integer, p_keys text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE
+SET row_security = off
+AS $$
+DECLARE
+    v_at   record;
     v_keys text[];
 BEGIN
+    SELECT * INTO v_at FROM gristmill.subject_place(p_queue);
+    IF v_at.fault IS NOT NULL THEN
+        RETURN '{}';
+    END IF;
+    EXECUTE format('SELECT array_agg(k.key) FROM unnest($1) AS k (key)'
+        ' WHERE (SELECT true FROM %s s WHERE s.%I OPERATOR(%s.=) k.key::%s'
+        '          AND (%s) COLLATE "C" = k.key LIMIT 1) IS NULL',
+        v_at.whole_name, v_at.col, v_at.same, v_at.cast_to, v_at.spelling)
+        INTO v_keys USING p_keys;
+    RETURN coalesce(v_keys, '{}');
+END
+$$;
+
+-- The triggers' function; its argument is the queue's number. It runs with the
+-- rights of this schema's owner: who may delete a row needs no right on the queue.
+-- Whatever became of the binding, the application's own statement goes on.
+CREATE FUNCTION gristmill.subject_trigger() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC'
+SET extra_float_digits = 1 SET bytea_output = 'hex'
+AS $$
+DECLARE
+    v_queue integer := TG_ARGV[0]::integer;
+    v_at    record;
+    v_keys  text[];
+BEGIN
+    SELECT * INTO v_at FROM gristmill.subject_place(v_queue);
+    IF v_at.fault IS NOT NULL OR v_at.place <> TG_RELID
+       OR NOT has_table_privilege(v_at.place, 'SELECT') THEN
+        RETURN NULL;
+    END IF;
     IF TG_OP = 'TRUNCATE' THEN
-        SELECT array_agg(DISTINCT k.key) INTO v_keys
-          FROM (SELECT t.key FROM gristmill.task t WHERE t.queue = TG_ARGV[0]::integer
-                UNION ALL
-                SELECT f.key FROM gristmill.flight f WHERE f.queue = TG_ARGV[0]::integer
-                UNION ALL
-                SELECT t.key FROM gristmill.failed t WHERE t.queue = TG_ARGV[0]::integer
-                UNION ALL
-                SELECT t.key FROM gristmill.done t WHERE t.queue = TG_ARGV[0]::integer) k
-         WHERE k.key IS NOT NULL;
+        v_keys := gristmill.without_subject(v_queue, gristmill.keys_of(v_queue));
     ELSE
         -- A key that still stands (the column was set to its old value, or
         -- another row has it) keeps its tasks.
-        EXECUTE format('SELECT array_agg(o.%1$I::text) FROM gone o WHERE o.%1$I IS NOT NULL'
-            ' AND NOT EXISTS (SELECT 1 FROM %2$s s WHERE s.%1$I = o.%1$I)',
-            TG_ARGV[1], TG_RELID::regclass) INTO v_keys;
+        EXECUTE format('SELECT array_agg(DISTINCT %1$s) FROM gone s WHERE s.%2$I IS NOT NULL'
+            ' AND (SELECT true FROM %3$s o WHERE o.%2$I OPERATOR(%4$s.=) s.%2$I LIMIT 1) IS NULL',
+            v_at.spelling, v_at.col, v_at.whole_name, v_at.same) INTO v_keys;
     END IF;
-    IF v_keys IS NOT NULL THEN
-        PERFORM gristmill.subjects_gone(TG_ARGV[0]::integer, v_keys);
+    IF v_keys <> '{}' THEN
+        PERFORM gristmill.subjects_gone(v_queue, v_keys);
     END IF;
     RETURN NULL;
 END
 $$;
 
 -- Makes the triggers of a queue say what its settings say. Null unbinds.
-CREATE FUNCTION gristmill.bind_subject(p_queue integer, p_table text, p_column text) RETURNS void
+-- p_again: the settings are as they were; then what is whole stays as it is,
+-- whichever table of that name this session would find.
+CREATE FUNCTION gristmill.bind_subject(
+    p_queue integer, p_table text, p_column text, p_again boolean DEFAULT false
+) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_old   record;
-    v_event text;
+    v_name   text := (SELECT q.name FROM gristmill.queue q WHERE q.number = p_queue);
+    v_place  oid;
+    v_attnum smallint;
+    v_owner  oid;
+    v_fault  text;
+    v_one    record;
 BEGIN
-    FOR v_old IN
-        SELECT t.tgname, t.tgrelid::regclass AS place FROM pg_trigger t
-         WHERE t.tgname LIKE 'gristmill\_' || p_queue || '\_%' AND NOT t.tgisinternal
-           AND t.tgfoid = 'gristmill.subject_trigger()'::regprocedure
+    IF p_again AND gristmill.is_whole(p_queue) THEN
+        RETURN;
+    END IF;
+    IF p_table IS NOT NULL THEN
+        BEGIN
+            v_place := to_regclass(p_table);
+        EXCEPTION WHEN syntax_error OR invalid_name THEN
+            NULL; -- no name at all
+        END;
+        SELECT a.attnum INTO v_attnum FROM pg_catalog.pg_attribute a
+         WHERE a.attrelid = v_place AND a.attname = p_column AND a.attnum > 0
+           AND NOT a.attisdropped;
+        v_fault := CASE
+            WHEN v_place IS NULL THEN format('there is no table ''%s'' in this database', p_table)
+            WHEN v_attnum IS NULL THEN format('table ''%s'' has no column ''%s''', p_table, p_column)
+            WHEN (SELECT c.relkind NOT IN ('r', 'p') FROM pg_catalog.pg_class c
+                   WHERE c.oid = v_place) THEN format('''%s'' is not a table', p_table) END;
+        IF v_fault IS NOT NULL THEN
+            RAISE EXCEPTION 'queue ''%'': bind: %', v_name, v_fault USING ERRCODE = 'GM400';
+        END IF;
+        -- The triggers ask whether another row has the key, with this right.
+        v_owner := (SELECT p.proowner FROM pg_catalog.pg_proc p
+                     WHERE p.oid = 'gristmill.subject_trigger()'::pg_catalog.regprocedure);
+        IF NOT has_table_privilege(v_owner, v_place, 'SELECT') THEN
+            RAISE EXCEPTION 'queue ''%'': bind: role %, which owns the queues, may not read table ''%''',
+                v_name, v_owner::pg_catalog.regrole, p_table
+                USING ERRCODE = 'insufficient_privilege',
+                      HINT = format('GRANT SELECT ON %s TO %s', v_place::pg_catalog.regclass,
+                                    v_owner::pg_catalog.regrole);
+        END IF;
+    END IF;
+    FOR v_one IN
+        SELECT t.tgname, t.tgrelid::pg_catalog.regclass AS place FROM pg_catalog.pg_trigger t
+         WHERE t.tgparentid = 0
+           AND t.tgfoid = 'gristmill.subject_trigger()'::pg_catalog.regprocedure
+           AND split_part(encode(t.tgargs, 'escape'), E'\\000', 1) = p_queue::text
     LOOP
-        EXECUTE format('DROP TRIGGER %I ON %s', v_old.tgname, v_old.place);
+        EXECUTE format('DROP TRIGGER %I ON %s', v_one.tgname, v_one.place);
     END LOOP;
+    DELETE FROM gristmill.bound b WHERE b.queue = p_queue;
     IF p_table IS NULL THEN
         RETURN;
     END IF;
-    FOREACH v_event IN ARRAY ARRAY['delete', 'update', 'truncate'] LOOP
-        EXECUTE format('CREATE TRIGGER %I AFTER %s ON %s %s FOR EACH STATEMENT '
-            'EXECUTE FUNCTION gristmill.subject_trigger(%L, %L)',
-            'gristmill_' || p_queue || '_' || v_event, upper(v_event), to_regclass(p_table),
-            CASE WHEN v_event = 'truncate' THEN '' ELSE 'REFERENCING OLD TABLE AS gone' END,
-            p_queue, p_column);
+    INSERT INTO gristmill.bound (queue, place, attnum, table_name, column_name, after)
+    SELECT p_queue, v_place, v_attnum, format('%I.%I', n.nspname, c.relname), p_column,
+           (SELECT s.last_value - (NOT s.is_called)::integer FROM gristmill.task_id s)
+      FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.oid = v_place;
+    FOR v_one IN SELECT w.statement FROM gristmill.subject_triggers(p_queue, v_place) w LOOP
+        EXECUTE v_one.statement;
     END LOOP;
+    v_fault := (SELECT p.fault FROM gristmill.subject_place(p_queue) p);
+    IF v_fault IS NOT NULL THEN
+        RAISE EXCEPTION 'queue ''%'': bind: %', v_name, v_fault USING ERRCODE = 'GM400';
+    END IF;
+END
+$$;
+
+-- Whether a queue's table stands with its column and every trigger.
+CREATE FUNCTION gristmill.is_whole(p_queue integer) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_at record;
+BEGIN
+    SELECT * INTO v_at FROM gristmill.subject_place(p_queue);
+    RETURN v_at.fault IS NULL AND NOT EXISTS (
+        SELECT 1 FROM gristmill.subject_triggers(p_queue, v_at.place) w
+         WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_trigger t
+                            WHERE t.tgrelid = v_at.place AND t.tgname = w.name));
 END
 $$;

@@ -22,6 +22,7 @@ mod slots;
 mod snapshot;
 mod sqlx;
 mod subject_binding;
+mod subject_isolation;
 mod subject_load;
 mod subject_races;
 mod subjects;

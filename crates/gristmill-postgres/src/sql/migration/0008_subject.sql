@@ -226,6 +226,9 @@ DECLARE
     v_done    integer;
     v_all     bigint := 0;
 BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM gristmill.see_all(p_queue, p_keys);
+    END IF;
     LOOP
         -- By value, key by key: no plan for it reads more than these keys.
         v_keys := ARRAY(
@@ -306,6 +309,7 @@ BEGIN
         SELECT v_now, p_queue, -v_failed, -v_done WHERE v_failed + v_done > 0;
     END LOOP;
     PERFORM gristmill.markers_gone(p_queue, p_keys);
+    DELETE FROM gristmill.subject_failed f WHERE f.key = ANY (p_keys) AND f.queue = p_queue;
     INSERT INTO gristmill.delta (at, queue, subject_gone)
     SELECT v_now, p_queue, v_all WHERE v_all > 0;
     RETURN v_all;
@@ -341,6 +345,53 @@ BEGIN
     RETURN v_gone;
 END
 $$;
+
+-- Under REPEATABLE READ a look is as old as the transaction: a task that was put
+-- or claimed since is not seen, and would stand without its subject. A unique index
+-- sees everything: an insert that meets a row of which the transaction does not
+-- know fails with a serialization failure, as a foreign key's check would.
+CREATE FUNCTION gristmill.see_all(p_queue integer, p_keys text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO gristmill.flight (queue, key, id)
+    SELECT p_queue, k.key, 0 FROM unnest(p_keys) AS k (key) ORDER BY k.key
+    ON CONFLICT (key, queue) DO NOTHING;
+    DELETE FROM gristmill.flight f
+     WHERE f.key = ANY (p_keys) AND f.queue = p_queue AND f.id = 0;
+    INSERT INTO gristmill.task (id, queue, key, run_at, created_at, blocked, payload)
+    SELECT -nextval('gristmill.task_id'), p_queue, k.key, now(), now(), true, ''
+      FROM unnest(p_keys) AS k (key) ORDER BY k.key
+    ON CONFLICT (key, queue) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING;
+    DELETE FROM gristmill.task t
+     WHERE t.key = ANY (p_keys) AND t.queue = p_queue AND NOT t.in_flight AND t.id < 0;
+    INSERT INTO gristmill.subject_failed (queue, key, times)
+    SELECT p_queue, k.key, 0 FROM unnest(p_keys) AS k (key) ORDER BY k.key
+    ON CONFLICT (key, queue) DO NOTHING;
+END
+$$;
+
+-- Keys of bound queues a task of which has failed, and how often: many failed ones
+-- may stand per key, so no unique index of `failed` tells of them. The row is
+-- written anew each time, so that an old picture meets it, and goes with the
+-- subject.
+CREATE TABLE gristmill.subject_failed (
+    queue integer NOT NULL,
+    key   text COLLATE "C" NOT NULL,
+    times bigint  NOT NULL,
+    PRIMARY KEY (key, queue)
+) WITH (fillfactor = 70);
+
+CREATE FUNCTION gristmill.note_failed() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO gristmill.subject_failed AS f (queue, key, times)
+    SELECT b.queue, NEW.key, 1 FROM gristmill.bound b WHERE b.queue = NEW.queue
+    ON CONFLICT (key, queue) DO UPDATE SET times = f.times + 1;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER note_failed AFTER INSERT ON gristmill.failed
+    FOR EACH ROW WHEN (NEW.key IS NOT NULL) EXECUTE FUNCTION gristmill.note_failed();
 
 -- Every key of a queue that some task has, wherever it stands.
 CREATE FUNCTION gristmill.keys_of(p_queue integer) RETURNS text[]

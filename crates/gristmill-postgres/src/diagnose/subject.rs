@@ -53,8 +53,9 @@ pub(super) fn told(bound: &Bound) -> Option<Diagnosis> {
     }
     if !bound.readable {
         return grave(
-            format!("{is}, which the owner of the queues may not read"),
-            "tasks stay when their row is deleted: GRANT SELECT on it to the owner of this schema",
+            format!("{is}, of which the owner of the queues may not read every row"),
+            "tasks stay when their row is deleted: GRANT SELECT on it to the owner of this schema, \
+             and BYPASSRLS where it has row security",
         );
     }
     if !bound.indexed {

@@ -5,14 +5,10 @@ SELECT q.name::text, q.bind_table, q.bind_column, p.fault, p.whole_name, p.col,
        coalesce((SELECT c.relname <> x.name[cardinality(x.name)]
                    FROM pg_class c, parse_ident(q.bind_table) AS x (name)
                   WHERE c.oid = p.place) OR p.col <> q.bind_column, false) AS renamed,
-       (SELECT count(*) FROM gristmill.subject_triggers(q.number, p.place) w
-         WHERE NOT EXISTS (SELECT 1 FROM pg_trigger t
-                            WHERE t.tgrelid = p.place AND t.tgname = w.name
-                              AND t.tgenabled IN ('O', 'A'))) AS missing,
+       (SELECT count(*) FROM gristmill.triggers_missing(q.number, p.place)) AS missing,
        coalesce(p.indexed, false) AS indexed,
-       coalesce(has_table_privilege(f.proowner, p.place, 'SELECT'), false) AS readable
+       coalesce(gristmill.may_read(p.place), false) AS readable
   FROM gristmill.queue q
  CROSS JOIN LATERAL gristmill.subject_place(q.number) p
-  JOIN pg_proc f ON f.oid = 'gristmill.subject_trigger()'::regprocedure
  WHERE q.bind_table IS NOT NULL
  ORDER BY q.number

@@ -1,5 +1,5 @@
-//! What a claim costs, by its plans: the claim's index, no sort, and as many
-//! rows as it takes, whatever stands around them.
+//! What a claim and a deleted subject cost, by their plans: the index that is
+//! meant, no sort, and as many rows as are taken, whatever stands around them.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,13 +8,13 @@ use gristmill_core::SettingsPatch;
 use gristmill_postgres::tokio_postgres::{self, AsyncMessage, NoTls};
 use serde_json::Value;
 
-use crate::support::{database_within, declare, store};
+use crate::support::{application, database_within, declare, store};
 
 /// A queue whose due tasks stand behind what may not cost anything.
 const BACKLOG: &str = include_str!("backlog.sql");
 
-/// Claims ten tasks and brings the plan of every statement within, as run.
-async fn plans(url: &str, call: &str) -> Vec<Value> {
+/// Runs a statement and brings the plan of every statement within, as run.
+async fn plans(url: &str, call: &str, answers: usize) -> Vec<Value> {
     let (client, mut connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let ear = heard.clone();
@@ -35,7 +35,7 @@ async fn plans(url: &str, call: &str) -> Vec<Value> {
         .await
         .unwrap();
     let rows = client.query(call, &[]).await.unwrap();
-    assert_eq!(rows.len(), 10, "{call}");
+    assert_eq!(rows.len(), answers, "{call}");
     drop(client);
     driver.await.unwrap();
     let texts = heard.lock().unwrap();
@@ -67,7 +67,7 @@ async fn a_claim_visits_what_it_takes() {
         "SELECT * FROM gristmill.claim('plain', 10)",
         "SELECT * FROM gristmill.claim('sourced', 10, source => 'mine')",
     ] {
-        let plans = plans(&database.url(), call).await;
+        let plans = plans(&database.url(), call, 10).await;
         let mut visited = 0.0;
         let mut used = false;
         for plan in &plans {
@@ -91,4 +91,72 @@ async fn a_claim_visits_what_it_takes() {
         assert!(used, "{call} uses its index");
         assert!(visited <= 100.0, "{call} visited {visited} rows for ten tasks");
     }
+}
+
+/// How many rows of the store's tables the statements of a call visit.
+async fn visited(url: &str, call: &str, answers: usize) -> f64 {
+    let tables = ["task", "flight", "failed", "done", "delayed", "lease", "subject_failed"];
+    let mut visited = 0.0;
+    for plan in plans(url, call, answers).await {
+        let mut all = Vec::new();
+        nodes(&plan["Plan"], &mut all);
+        for node in all {
+            let of = node.get("Relation Name").and_then(Value::as_str).unwrap_or_default();
+            if tables.contains(&of) {
+                let rows = number(node, "Actual Rows") + number(node, "Rows Removed by Filter");
+                visited += rows * number(node, "Actual Loops").max(1.0);
+            }
+        }
+    }
+    visited
+}
+
+#[tokio::test]
+async fn a_deleted_subject_costs_its_own_tasks() {
+    let database = database_within().await;
+    let client = application(&database.url()).await;
+    // What the statistics say is as old as an empty store.
+    for step in [
+        "CREATE TABLE item (id integer PRIMARY KEY);
+         SELECT gristmill.add_queue('q', '{\"bind\": {\"table\": \"item\", \"column\": \"id\"}}');
+         ALTER TABLE gristmill.task SET (autovacuum_enabled = false);
+         ALTER TABLE gristmill.flight SET (autovacuum_enabled = false);
+         ALTER TABLE gristmill.lease SET (autovacuum_enabled = false);
+         ALTER TABLE gristmill.failed SET (autovacuum_enabled = false);
+         ALTER TABLE gristmill.done SET (autovacuum_enabled = false)",
+        "VACUUM ANALYZE gristmill.task",
+        "VACUUM ANALYZE gristmill.flight",
+        "VACUUM ANALYZE gristmill.lease",
+        "VACUUM ANALYZE gristmill.failed",
+        "VACUUM ANALYZE gristmill.done",
+        "INSERT INTO item SELECT generate_series(1, 10000);
+         INSERT INTO gristmill.task (id, queue, key, run_at, created_at, payload)
+         SELECT nextval('gristmill.task_id'), 10000, n::text, now(), now(), ''
+           FROM generate_series(1, 10000) n;
+         INSERT INTO gristmill.failed (id, queue, key, run_at, created_at, payload)
+         SELECT nextval('gristmill.task_id'), 10000, n::text, now(), now(), ''
+           FROM generate_series(1, 10000) n;
+         INSERT INTO gristmill.done (id, queue, key, run_at, created_at, resolved_at, payload)
+         SELECT nextval('gristmill.task_id'), 10000, n::text, now(), now(), now(), ''
+           FROM generate_series(1, 10000) n;
+         SELECT count(*) FROM gristmill.claim('q', 1000);
+         SELECT count(*) FROM gristmill.claim('q', 1000)",
+    ] {
+        client.batch_execute(step).await.unwrap();
+    }
+    let url = database.url();
+    for (call, most) in [
+        ("DELETE FROM item WHERE id = 9000", 40.0),
+        ("DELETE FROM item WHERE id = 1", 40.0),
+        ("DELETE FROM item WHERE id BETWEEN 8001 AND 8100", 3000.0),
+    ] {
+        let cost = visited(&url, call, 0).await;
+        assert!(cost <= most, "{call} visited {cost} rows");
+    }
+    for _ in 0..8 {
+        let cost = visited(&url, "SELECT gristmill.sweep_subjects(500)", 1).await;
+        assert!(cost <= 1000.0, "a sweep of 500 visited {cost} rows");
+    }
+    let left = client.query_one("SELECT count(*) FROM gristmill.tasks", &[]).await.unwrap();
+    assert_eq!(left.get::<_, i64>(0), 30_000 - 3 * 102, "nothing else went");
 }

@@ -137,6 +137,25 @@ async fn a_dropped_column_stops_puts_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_table_that_was_made_again_is_bound_again() {
+    let database = database_within().await;
+    database.psql(ITEMS).unwrap();
+    let store = store(&database.url()).await;
+    declare(&store, "q", bound("item", "id")).await;
+    database.psql(&format!("DROP TABLE item; {ITEMS}")).unwrap();
+    // Not by the put, which would stop every writer of the table until its end.
+    let answers = put(&store, "q", vec![keyed("1")]).await.answers;
+    assert!(refusal(&answers[0]).to_string().contains("lost its triggers"), "{answers:?}");
+    database.psql("SELECT gristmill.sweep_subjects(100)").unwrap();
+    assert!(put(&store, "q", vec![keyed("1")]).await.answers[0].is_enqueued());
+    database.psql(&format!("DROP TABLE item; {ITEMS}")).unwrap();
+    declare(&store, "q", bound("item", "id")).await;
+    assert!(put(&store, "q", vec![keyed("2")]).await.answers[0].is_enqueued());
+    database.psql("DELETE FROM item WHERE id = 2").unwrap();
+    assert_eq!(stats(&store, "q").await.total(), 1, "one of the first table stands");
+}
+
+#[tokio::test]
 async fn two_schemas_may_be_bound_to_one_table() {
     let database = database_within().await;
     database.psql(ITEMS).unwrap();
@@ -216,4 +235,42 @@ async fn who_owns_the_table_needs_no_right_on_the_queue() {
         .unwrap();
     ended.unwrap();
     assert_eq!(gone, 0);
+}
+
+#[tokio::test]
+async fn rows_that_the_triggers_may_not_see_are_not_gone() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    let role = format!("mill_{}", std::process::id());
+    let client = application(&database.url()).await;
+    let owned = format!(
+        "{ITEMS}; CREATE ROLE {role}; GRANT ALL ON SCHEMA gristmill TO {role};
+         GRANT ALL ON ALL TABLES IN SCHEMA gristmill TO {role};
+         GRANT ALL ON ALL SEQUENCES IN SCHEMA gristmill TO {role};
+         ALTER FUNCTION gristmill.subject_trigger() OWNER TO {role}"
+    );
+    client.batch_execute(&owned).await.unwrap();
+    let bind =
+        "SELECT gristmill.add_queue('q', '{\"bind\": {\"table\": \"item\", \"column\": \"id\"}}')";
+    let denied = client.batch_execute(bind).await.expect_err("it may not read");
+    client.batch_execute(&format!("GRANT SELECT ON item TO {role}; {bind}")).await.unwrap();
+    put(&store, "q", vec![keyed("1"), keyed("2")]).await;
+    client.batch_execute("DELETE FROM item WHERE id = 2").await.unwrap();
+    let readable = stats(&store, "q").await.total();
+    client.batch_execute("ALTER TABLE item ENABLE ROW LEVEL SECURITY").await.unwrap();
+    let hidden = client.batch_execute("UPDATE item SET price = 5").await;
+    let (left, told) = (stats(&store, "q").await.total(), found(&store).await);
+    let revoke = format!("REVOKE SELECT ON item FROM {role}");
+    client.batch_execute(&revoke).await.unwrap();
+    let revoked = client.batch_execute("DELETE FROM item").await;
+    let undo = format!(
+        "ALTER FUNCTION gristmill.subject_trigger() OWNER TO CURRENT_USER;
+         DROP OWNED BY {role}; DROP ROLE {role}"
+    );
+    client.batch_execute(&undo).await.unwrap();
+    assert_eq!(denied.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
+    assert_eq!((readable, left), (1, 1), "the task of a row that stands stays");
+    hidden.unwrap();
+    revoked.unwrap();
+    assert!(told.iter().any(|one| one.grave && one.found.contains("every row")), "{told:?}");
 }

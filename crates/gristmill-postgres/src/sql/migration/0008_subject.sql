@@ -1,6 +1,7 @@
 -- Bound subjects: the application's rows that a queue's tasks are about.
 -- Triggers on the application's table delete the tasks of a deleted subject,
 -- whoever deletes it, in the same transaction; a put holds its subject's row.
+-- What triggers cannot see, a sweep finds.
 
 -- Where the subjects of a queue are. The table and its column are known by
 -- their numbers, so that a queue follows when they are renamed, and no session's
@@ -17,35 +18,61 @@ CREATE TABLE gristmill.bound (
     after       bigint   NOT NULL
 );
 
--- The triggers of a bound queue on its table, by name, with the statements that
--- make them. The schema stands in the name, because two of them may be bound to
--- one table.
+-- The triggers of a bound queue, by table and name, with the statements that make
+-- them. The schema stands in the name, because two of them may be bound to one
+-- table.
+--
+-- A statement's rows come together, so that a thousand deleted rows are one look.
+-- A statement that names a partition fires nothing of the table above it, so each
+-- partition has the same triggers. One that is made later lacks them until the
+-- sweep has seen it; till then its rows are told one by one, by a trigger that
+-- partitions inherit. `at` switches that off for a statement that is told whole.
 CREATE FUNCTION gristmill.subject_triggers(p_queue integer, p_place oid)
-RETURNS TABLE (name text, statement text)
+RETURNS TABLE (place oid, name text, statement text)
 LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
     c_schema constant text := rtrim('gristmill.', '.');
+    c_whole  constant text := 'REFERENCING OLD TABLE AS gone FOR EACH STATEMENT';
     v_prefix text := 'gristmill_' || CASE WHEN length(c_schema) <= 26 THEN c_schema
                                           ELSE left(md5(c_schema), 16) END || '_' || p_queue || '_';
-    v_place  text;
-    v_whole  boolean;
 BEGIN
-    SELECT format('%I.%I', n.nspname, c.relname), c.relkind = 'p' INTO v_place, v_whole
-      FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-     WHERE c.oid = p_place;
     RETURN QUERY
-    SELECT v_prefix || w.word,
-           format('CREATE TRIGGER %I %s ON %s %s EXECUTE FUNCTION %s(%L)', v_prefix || w.word,
-                  w.event, v_place, w.rest, w.does, p_queue)
-      FROM (VALUES
-          ('delete', 'AFTER DELETE', 'REFERENCING OLD TABLE AS gone FOR EACH STATEMENT',
-           'gristmill.subject_trigger', true),
-          ('update', 'AFTER UPDATE', 'REFERENCING OLD TABLE AS gone FOR EACH STATEMENT',
-           'gristmill.subject_trigger', true),
-          ('truncate', 'AFTER TRUNCATE', 'FOR EACH STATEMENT', 'gristmill.subject_trigger', true)
+    SELECT c.oid, v_prefix || w.word,
+           format('CREATE TRIGGER %I %s ON %I.%I %s EXECUTE FUNCTION %s(%L)', v_prefix || w.word,
+                  w.event, n.nspname, c.relname, w.rest, w.does, p_queue)
+      -- A table without partitions has no tree of them.
+      FROM (SELECT p_place AS place
+            UNION SELECT t.relid FROM pg_catalog.pg_partition_tree(p_place) t) AS h
+      JOIN pg_catalog.pg_class c ON c.oid = h.place AND c.relkind IN ('r', 'p')
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      JOIN pg_catalog.pg_class root ON root.oid = p_place
+     CROSS JOIN LATERAL (VALUES
+          ('delete', 'AFTER DELETE', c_whole, 'gristmill.subject_trigger', true),
+          ('update', 'AFTER UPDATE', c_whole, 'gristmill.subject_trigger', true),
+          ('truncate', 'AFTER TRUNCATE', 'FOR EACH STATEMENT', 'gristmill.subject_trigger', true),
+          ('at', 'BEFORE DELETE OR UPDATE', 'FOR EACH STATEMENT', 'gristmill.subject_row',
+           root.relkind = 'p'),
+          ('row', 'AFTER DELETE OR UPDATE',
+           format('FOR EACH ROW WHEN (current_setting(%L, true) IS DISTINCT FROM'
+                  ' pg_trigger_depth()::text)', 'gristmill.told_' || p_queue),
+           'gristmill.subject_row', root.relkind = 'p' AND c.oid = p_place)
       ) AS w (word, event, rest, does, wanted)
      WHERE w.wanted;
+END
+$$;
+
+-- Those of them that are not there, or switched off.
+CREATE FUNCTION gristmill.triggers_missing(p_queue integer, p_place oid)
+RETURNS TABLE (place oid, name text, statement text, stands boolean)
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT w.place, w.name, w.statement, t.oid IS NOT NULL
+      FROM gristmill.subject_triggers(p_queue, p_place) w
+      LEFT JOIN pg_catalog.pg_trigger t ON t.tgrelid = w.place AND t.tgname = w.name
+     WHERE t.oid IS NULL OR t.tgenabled NOT IN ('O', 'A');
 END
 $$;
 
@@ -230,17 +257,7 @@ BEGIN
         PERFORM gristmill.see_all(p_queue, p_keys);
     END IF;
     LOOP
-        -- By value, key by key: no plan for it reads more than these keys.
-        v_keys := ARRAY(
-            SELECT k.key FROM unnest(v_keys) AS k (key)
-             WHERE (SELECT f.id FROM gristmill.flight f
-                     WHERE f.key = k.key AND f.queue = p_queue) IS NOT NULL
-                OR (SELECT t.id FROM gristmill.task t
-                     WHERE t.key = k.key AND t.queue = p_queue AND NOT t.in_flight) IS NOT NULL
-                OR (SELECT t.id FROM gristmill.failed t
-                     WHERE t.queue = p_queue AND t.key = k.key LIMIT 1) IS NOT NULL
-                OR (SELECT t.id FROM gristmill.done t
-                     WHERE t.queue = p_queue AND t.key = k.key LIMIT 1) IS NOT NULL);
+        v_keys := gristmill.keys_standing(p_queue, v_keys);
         EXIT WHEN v_keys = '{}';
         SELECT coalesce(array_agg(f.key), '{}'), coalesce(array_agg(f.id), '{}')
           INTO v_flown, v_ids
@@ -313,6 +330,24 @@ BEGIN
     INSERT INTO gristmill.delta (at, queue, subject_gone)
     SELECT v_now, p_queue, v_all WHERE v_all > 0;
     RETURN v_all;
+END
+$$;
+
+-- Those of the keys that some task has, wherever it stands, in one snapshot. By
+-- value, key by key: no plan for it reads more than these keys.
+CREATE FUNCTION gristmill.keys_standing(p_queue integer, p_keys text[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT k.key FROM unnest(p_keys) AS k (key)
+         WHERE (SELECT f.id FROM gristmill.flight f
+                 WHERE f.key = k.key AND f.queue = p_queue) IS NOT NULL
+            OR (SELECT t.id FROM gristmill.task t
+                 WHERE t.key = k.key AND t.queue = p_queue AND NOT t.in_flight) IS NOT NULL
+            OR (SELECT t.id FROM gristmill.failed t
+                 WHERE t.queue = p_queue AND t.key = k.key LIMIT 1) IS NOT NULL
+            OR (SELECT t.id FROM gristmill.done t
+                 WHERE t.queue = p_queue AND t.key = k.key LIMIT 1) IS NOT NULL);
 END
 $$;
 
@@ -446,8 +481,9 @@ DECLARE
     v_keys  text[];
 BEGIN
     SELECT * INTO v_at FROM gristmill.subject_place(v_queue);
-    IF v_at.fault IS NOT NULL OR v_at.place <> TG_RELID
-       OR NOT has_table_privilege(v_at.place, 'SELECT') THEN
+    IF v_at.fault IS NOT NULL OR NOT gristmill.may_read(v_at.place)
+       OR (v_at.place <> TG_RELID
+           AND v_at.place NOT IN (SELECT a.relid FROM pg_partition_ancestors(TG_RELID) a)) THEN
         RETURN NULL;
     END IF;
     IF TG_OP = 'TRUNCATE' THEN
@@ -462,7 +498,75 @@ BEGIN
     IF v_keys <> '{}' THEN
         PERFORM gristmill.subjects_gone(v_queue, v_keys);
     END IF;
+    IF current_setting('gristmill.told_' || v_queue, true) <> '' THEN
+        PERFORM set_config('gristmill.told_' || v_queue, '', true);
+    END IF;
     RETURN NULL;
+END
+$$;
+
+-- The same for the rows of a partition, one by one, unless their statement will
+-- be told as a whole. It says so before it begins: at which depth it runs tells it
+-- from a statement that another trigger runs meanwhile.
+CREATE FUNCTION gristmill.subject_row() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF TG_LEVEL = 'STATEMENT' THEN
+        PERFORM set_config('gristmill.told_' || TG_ARGV[0], (pg_trigger_depth() - 1)::text, true);
+    ELSE
+        PERFORM gristmill.subject_row_gone(TG_ARGV[0]::integer, TG_RELID, OLD);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- One row of a partition went, or is another one now.
+CREATE FUNCTION gristmill.subject_row_gone(p_queue integer, p_place oid, p_row record)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC'
+SET extra_float_digits = 1 SET bytea_output = 'hex'
+AS $$
+DECLARE
+    v_at  record;
+    v_key text;
+BEGIN
+    SELECT * INTO v_at FROM gristmill.subject_place(p_queue);
+    IF v_at.fault IS NOT NULL OR NOT gristmill.may_read(v_at.place)
+       OR v_at.place NOT IN (SELECT a.relid FROM pg_partition_ancestors(p_place) a) THEN
+        RETURN;
+    END IF;
+    EXECUTE format('SELECT %s FROM (SELECT ($1).%I) s', v_at.spelling, v_at.col)
+        INTO v_key USING p_row;
+    -- Most rows have no task; to ask whether another row has the key costs more.
+    IF v_key IS NOT NULL AND (gristmill.keys_standing(p_queue, ARRAY[v_key]) <> '{}'
+       OR current_setting('transaction_isolation') <> 'read committed') THEN
+        PERFORM gristmill.subjects_gone(p_queue,
+            gristmill.without_subject(p_queue, ARRAY[v_key]));
+    END IF;
+END
+$$;
+
+-- Whether the triggers see every row of a table. They ask it for rows that have
+-- the same key, with the rights of their owner: what row security hid from them
+-- would seem to be gone.
+CREATE FUNCTION gristmill.may_read(p_place oid) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT pg_catalog.has_table_privilege(f.proowner, p_place, 'SELECT')
+                   AND (NOT c.relrowsecurity OR r.rolsuper OR r.rolbypassrls
+                        OR (NOT c.relforcerowsecurity
+                            AND pg_catalog.pg_has_role(f.proowner, c.relowner, 'USAGE')))
+              FROM pg_catalog.pg_class c
+              JOIN pg_catalog.pg_proc f
+                ON f.oid = 'gristmill.subject_trigger()'::pg_catalog.regprocedure
+              JOIN pg_catalog.pg_roles r ON r.oid = f.proowner
+             WHERE c.oid = p_place);
 END
 $$;
 
@@ -481,8 +585,12 @@ DECLARE
     v_fault  text;
     v_one    record;
 BEGIN
-    IF p_again AND gristmill.is_whole(p_queue) THEN
-        RETURN;
+    IF p_again THEN
+        SELECT * INTO v_one FROM gristmill.subject_place(p_queue);
+        IF v_one.fault IS NULL THEN
+            PERFORM gristmill.make_triggers(p_queue, v_one.place);
+            RETURN;
+        END IF;
     END IF;
     IF p_table IS NOT NULL THEN
         BEGIN
@@ -501,11 +609,10 @@ BEGIN
         IF v_fault IS NOT NULL THEN
             RAISE EXCEPTION 'queue ''%'': bind: %', v_name, v_fault USING ERRCODE = 'GM400';
         END IF;
-        -- The triggers ask whether another row has the key, with this right.
-        v_owner := (SELECT p.proowner FROM pg_catalog.pg_proc p
-                     WHERE p.oid = 'gristmill.subject_trigger()'::pg_catalog.regprocedure);
-        IF NOT has_table_privilege(v_owner, v_place, 'SELECT') THEN
-            RAISE EXCEPTION 'queue ''%'': bind: role %, which owns the queues, may not read table ''%''',
+        IF NOT gristmill.may_read(v_place) THEN
+            v_owner := (SELECT p.proowner FROM pg_catalog.pg_proc p
+                         WHERE p.oid = 'gristmill.subject_trigger()'::pg_catalog.regprocedure);
+            RAISE EXCEPTION 'queue ''%'': bind: role %, which owns the queues, may not read every row of table ''%''',
                 v_name, v_owner::pg_catalog.regrole, p_table
                 USING ERRCODE = 'insufficient_privilege',
                       HINT = format('GRANT SELECT ON %s TO %s', v_place::pg_catalog.regclass,
@@ -515,7 +622,8 @@ BEGIN
     FOR v_one IN
         SELECT t.tgname, t.tgrelid::pg_catalog.regclass AS place FROM pg_catalog.pg_trigger t
          WHERE t.tgparentid = 0
-           AND t.tgfoid = 'gristmill.subject_trigger()'::pg_catalog.regprocedure
+           AND t.tgfoid IN ('gristmill.subject_trigger()'::pg_catalog.regprocedure,
+                            'gristmill.subject_row()'::pg_catalog.regprocedure)
            AND split_part(encode(t.tgargs, 'escape'), E'\\000', 1) = p_queue::text
     LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', v_one.tgname, v_one.place);
@@ -529,9 +637,7 @@ BEGIN
            (SELECT s.last_value - (NOT s.is_called)::integer FROM gristmill.task_id s)
       FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
      WHERE c.oid = v_place;
-    FOR v_one IN SELECT w.statement FROM gristmill.subject_triggers(p_queue, v_place) w LOOP
-        EXECUTE v_one.statement;
-    END LOOP;
+    PERFORM gristmill.make_triggers(p_queue, v_place);
     v_fault := (SELECT p.fault FROM gristmill.subject_place(p_queue) p);
     IF v_fault IS NOT NULL THEN
         RAISE EXCEPTION 'queue ''%'': bind: %', v_name, v_fault USING ERRCODE = 'GM400';
@@ -539,16 +645,230 @@ BEGIN
 END
 $$;
 
--- Whether a queue's table stands with its column and every trigger.
-CREATE FUNCTION gristmill.is_whole(p_queue integer) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
+-- Makes those triggers that are not there.
+CREATE FUNCTION gristmill.make_triggers(p_queue integer, p_place oid) RETURNS void
+LANGUAGE plpgsql AS $$
 DECLARE
-    v_at record;
+    v_make text;
 BEGIN
+    FOR v_make IN SELECT m.statement FROM gristmill.triggers_missing(p_queue, p_place) m
+                   WHERE NOT m.stands LOOP
+        EXECUTE v_make;
+    END LOOP;
+END
+$$;
+
+-- How far the sweep of subjects is. parts: 1 pending, 2 failed, 3 done tasks of a
+-- queue, 4 the leases of all queues.
+CREATE TABLE gristmill.subject_sweep (
+    one      boolean     PRIMARY KEY DEFAULT true CHECK (one),
+    queue    integer     NOT NULL DEFAULT 0,
+    part     smallint    NOT NULL DEFAULT 3,
+    priority smallint    NOT NULL DEFAULT -32768,
+    at       timestamptz NOT NULL DEFAULT '-infinity',
+    id       bigint      NOT NULL DEFAULT 0,
+    token    uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000'
+);
+INSERT INTO gristmill.subject_sweep DEFAULT VALUES;
+
+-- Brings what is known of a binding up to date: names after a rename, numbers
+-- after a restore, triggers of a table that was made again or of a new partition. Needs the rights of
+-- who binds; without them, or when the table is busy, it stays as it is, and puts
+-- and `doctor` say so.
+CREATE FUNCTION gristmill.keep_bound(p_queue integer) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_bound gristmill.bound;
+    v_at    record;
+    v_set   text := current_setting('lock_timeout');
+BEGIN
+    SELECT * INTO v_bound FROM gristmill.bound b WHERE b.queue = p_queue;
     SELECT * INTO v_at FROM gristmill.subject_place(p_queue);
-    RETURN v_at.fault IS NULL AND NOT EXISTS (
-        SELECT 1 FROM gristmill.subject_triggers(p_queue, v_at.place) w
-         WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_trigger t
-                            WHERE t.tgrelid = v_at.place AND t.tgname = w.name));
+    IF v_at.fault IS NULL THEN
+        UPDATE gristmill.bound b
+           SET place = v_at.place, attnum = v_at.number, table_name = v_at.whole_name,
+               column_name = v_at.col
+         WHERE b.queue = p_queue
+           AND (b.place, b.attnum, b.table_name, b.column_name)
+               IS DISTINCT FROM (v_at.place, v_at.number, v_at.whole_name, v_at.col);
+    END IF;
+    IF EXISTS (SELECT 1 FROM gristmill.triggers_missing(p_queue, v_at.place) m
+                WHERE NOT m.stands) THEN
+        BEGIN
+            PERFORM set_config('lock_timeout', '20', true);
+            PERFORM gristmill.bind_subject(p_queue, v_bound.table_name, v_bound.column_name, true);
+        EXCEPTION WHEN insufficient_privilege OR lock_not_available OR SQLSTATE 'GM400' THEN
+            NULL;
+        END;
+        PERFORM set_config('lock_timeout', v_set, true);
+    END IF;
+END
+$$;
+
+-- Removes the tasks of those keys that have no subject; tells how many. What
+-- cannot be read (no right, no index, another type by now) is left alone.
+CREATE FUNCTION gristmill.remove_orphans(p_queue integer, p_keys text[]) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_keys text[];
+BEGIN
+    IF (SELECT p.indexed FROM gristmill.subject_place(p_queue) p) THEN
+        BEGIN
+            v_keys := gristmill.without_subject(p_queue, p_keys);
+            IF v_keys <> '{}' THEN
+                -- Looked for again while the tasks are held: a subject that was
+                -- made anew meanwhile, and a put that met the task, count.
+                PERFORM 1 FROM gristmill.task t
+                  WHERE t.key = ANY (v_keys) AND t.queue = p_queue AND NOT t.in_flight
+                  ORDER BY t.key FOR UPDATE;
+                v_keys := gristmill.without_subject(p_queue, v_keys);
+            END IF;
+        EXCEPTION WHEN insufficient_privilege OR data_exception OR undefined_function
+                    OR undefined_table OR undefined_column OR integrity_constraint_violation THEN
+            RETURN 0;
+        END;
+    END IF;
+    RETURN CASE WHEN v_keys <> '{}' THEN gristmill.subjects_gone(p_queue, v_keys) ELSE 0 END;
+END
+$$;
+
+-- Removes tasks whose subject went without a trigger seeing it: with a partition
+-- that was dropped or detached, or where triggers were switched off. Looks at so
+-- many tasks a call, goes on where the last call ended, and ends at the latest
+-- with its round; one process at a time. Tells how many tasks were removed.
+--
+-- Pending tasks are walked as they are claimed. One that moves in front of the walk
+-- and back behind it is seen in the next round; blocked ones stand outside that
+-- order, but their key is in flight, and goes with the task that holds it.
+CREATE FUNCTION gristmill.sweep_subjects(p_limit integer, p_now timestamptz DEFAULT NULL)
+RETURNS bigint
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC'
+SET extra_float_digits = 1 SET bytea_output = 'hex'
+AS $$
+DECLARE
+    -- A step costs something even where it finds nothing.
+    c_step  constant integer := 10;
+    v_at    gristmill.subject_sweep;
+    v_after bigint;
+    v_keys  text[];
+    v_seen  integer;
+    v_asked integer;
+    v_lease record;
+    v_left  integer := p_limit;
+    v_gone  bigint := 0;
+BEGIN
+    IF (SELECT b.queue FROM gristmill.bound b LIMIT 1) IS NULL
+       OR NOT pg_try_advisory_xact_lock('gristmill.subject_sweep'::regclass::oid::integer, 0) THEN
+        RETURN 0;
+    END IF;
+    SELECT * INTO v_at FROM gristmill.subject_sweep;
+    WHILE v_left > 0 LOOP
+        v_asked := v_left;
+        v_seen := 0;
+        v_keys := NULL;
+        SELECT b.after INTO v_after FROM gristmill.bound b WHERE b.queue = v_at.queue;
+        IF v_at.part = 4 THEN
+            -- By token, which stays while a lease is prolonged.
+            v_asked := greatest(v_left / c_step, 1);
+            FOR v_lease IN
+                SELECT l.token, l.queue, b.after,
+                       CASE WHEN b.queue IS NOT NULL THEN
+                           ARRAY(SELECT k.key FROM unnest(l.keyed, l.keys) AS k (id, key)
+                                  WHERE k.id > b.after) END AS keys
+                  FROM gristmill.lease l
+                  LEFT JOIN gristmill.bound b ON b.queue = l.queue
+                 WHERE l.token > v_at.token
+                 ORDER BY l.token LIMIT v_asked
+            LOOP
+                v_seen := v_seen + 1;
+                v_at.token := v_lease.token;
+                v_left := v_left - c_step - coalesce(cardinality(v_lease.keys), 0);
+                IF v_lease.keys <> '{}' THEN
+                    v_gone := v_gone + gristmill.remove_orphans(v_lease.queue, v_lease.keys);
+                END IF;
+                EXIT WHEN v_left <= 0;
+            END LOOP;
+            -- Left in the middle: the next call goes on here.
+            v_seen := CASE WHEN v_left <= 0 THEN v_asked ELSE v_seen END;
+        ELSIF v_after IS NULL THEN
+            NULL; -- unbound meanwhile, or a round begins
+        ELSIF v_at.part = 1 THEN
+            SELECT count(*), array_agg(p.key) FILTER (WHERE p.id > v_after AND p.key IS NOT NULL),
+                   coalesce((array_agg(p.priority))[count(*)], v_at.priority),
+                   coalesce((array_agg(p.run_at))[count(*)], v_at.at),
+                   coalesce((array_agg(p.id))[count(*)], v_at.id)
+              INTO v_seen, v_keys, v_at.priority, v_at.at, v_at.id
+              FROM (SELECT t.key, t.priority, t.run_at, t.id FROM gristmill.task t
+                     WHERE t.queue = v_at.queue AND NOT t.blocked
+                       AND (t.priority, t.run_at, t.id) > (v_at.priority, v_at.at, v_at.id)
+                     ORDER BY t.priority, t.run_at, t.id LIMIT v_asked) p;
+        ELSIF v_at.part = 2 THEN
+            SELECT count(*), array_agg(p.key) FILTER (WHERE p.id > v_after AND p.key IS NOT NULL),
+                   coalesce(max(p.id), v_at.id)
+              INTO v_seen, v_keys, v_at.id
+              FROM (SELECT t.key, t.id FROM gristmill.failed t
+                     WHERE t.queue = v_at.queue AND t.id > v_at.id
+                     ORDER BY t.id LIMIT v_asked) p;
+        ELSE
+            SELECT count(*), array_agg(p.key) FILTER (WHERE p.id > v_after AND p.key IS NOT NULL),
+                   coalesce((array_agg(p.resolved_at))[count(*)], v_at.at),
+                   coalesce((array_agg(p.id))[count(*)], v_at.id)
+              INTO v_seen, v_keys, v_at.at, v_at.id
+              FROM (SELECT t.key, t.resolved_at, t.id FROM gristmill.done t
+                     WHERE t.queue = v_at.queue AND t.resolved_at >= v_at.at
+                       AND (t.resolved_at > v_at.at OR t.id > v_at.id)
+                     ORDER BY t.resolved_at, t.id LIMIT v_asked) p;
+        END IF;
+        IF v_keys IS NOT NULL THEN
+            v_gone := v_gone + gristmill.remove_orphans(v_at.queue, v_keys);
+        END IF;
+        IF v_at.part < 4 THEN
+            v_left := v_left - v_seen - c_step;
+        END IF;
+        IF v_seen < v_asked THEN
+            EXIT WHEN v_at.part = 4;
+            v_at := gristmill.next_part(v_at);
+        END IF;
+    END LOOP;
+    IF v_left > 0 THEN
+        -- The round is over: the next call begins another.
+        v_at := gristmill.next_part(v_at);
+    END IF;
+    UPDATE gristmill.subject_sweep s
+       SET queue = v_at.queue, part = v_at.part, priority = v_at.priority, at = v_at.at,
+           id = v_at.id, token = v_at.token;
+    RETURN v_gone;
+END
+$$;
+
+-- Where the sweep of subjects goes on when a part is at its end: the queue's next
+-- part, the next queue's first one, and after all of them the leases.
+CREATE FUNCTION gristmill.next_part(p_at gristmill.subject_sweep)
+RETURNS gristmill.subject_sweep
+LANGUAGE plpgsql AS $$
+DECLARE
+    c_first constant gristmill.subject_sweep := ROW(true, 0, 3, -32768, '-infinity', 0,
+        '00000000-0000-0000-0000-000000000000');
+    v_at gristmill.subject_sweep := c_first;
+BEGIN
+    IF p_at.part = 4 THEN
+        RETURN v_at;
+    END IF;
+    v_at.queue := p_at.queue;
+    v_at.part := p_at.part + 1;
+    IF v_at.part = 4 THEN
+        v_at.queue := (SELECT b.queue FROM gristmill.bound b WHERE b.queue > p_at.queue
+                        ORDER BY b.queue LIMIT 1);
+        IF v_at.queue IS NULL THEN
+            v_at.queue := 0;
+        ELSE
+            v_at.part := 1;
+            PERFORM gristmill.keep_bound(v_at.queue);
+        END IF;
+    END IF;
+    RETURN v_at;
 END
 $$;

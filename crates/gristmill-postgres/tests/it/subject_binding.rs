@@ -274,3 +274,49 @@ async fn rows_that_the_triggers_may_not_see_are_not_gone() {
     revoked.unwrap();
     assert!(told.iter().any(|one| one.grave && one.found.contains("every row")), "{told:?}");
 }
+
+#[tokio::test]
+async fn many_keys_are_asked_for_as_each_by_itself() {
+    let database = database_within().await;
+    let client = application(&database.url()).await;
+    client
+        .batch_execute(
+            "CREATE TABLE number (id integer PRIMARY KEY); INSERT INTO number VALUES (0), (7), (-3);
+             CREATE TABLE word (id text PRIMARY KEY); INSERT INTO word VALUES ('7'), ('a'), ('');
+             CREATE TABLE length (id numeric(5, 2) PRIMARY KEY); INSERT INTO length VALUES (7)",
+        )
+        .await
+        .unwrap();
+    let tables = ["number", "word", "length"];
+    for table in tables {
+        let bind = format!("{{\"bind\": {{\"table\": \"{table}\", \"column\": \"id\"}}}}");
+        let add = format!("SELECT gristmill.add_queue('{table}', '{bind}')");
+        client.batch_execute(&add).await.unwrap();
+    }
+    let keys = ["7", "x", "0", "007", "-3", "+7", "7.00", "", "a", "99999999999", "8", "7"];
+    let one = "SELECT array_agg(gristmill.subject_fault(q, k.key) ORDER BY k.position)
+                 FROM gristmill.queue q, unnest($2::text[]) WITH ORDINALITY AS k (key, position)
+                WHERE q.name = $1";
+    let all = "SELECT gristmill.subject_faults(q, $2) FROM gristmill.queue q WHERE q.name = $1";
+    for (table, fine) in tables.into_iter().zip([4, 4, 1]) {
+        let keys: Vec<Option<&str>> = keys.into_iter().map(Some).chain([None]).collect();
+        let answer =
+            |row: gristmill_postgres::tokio_postgres::Row| -> Vec<Option<String>> { row.get(0) };
+        let each = answer(client.query_one(one, &[&table, &keys]).await.unwrap());
+        let whole = answer(client.query_one(all, &[&table, &keys]).await.unwrap());
+        assert_eq!(each, whole, "{table}");
+        assert_eq!(whole.iter().filter(|fault| fault.is_none()).count(), fine, "{whole:?}");
+    }
+    // A restored database knows the table by other numbers, until the sweep has been.
+    let moved = "UPDATE gristmill.bound SET place = 1, attnum = 9";
+    client.batch_execute(moved).await.unwrap();
+    let keys = ["7", "8"];
+    for sweep in ["", "SELECT gristmill.sweep_subjects(100)"] {
+        client.batch_execute(sweep).await.unwrap();
+        let row = client.query_one(all, &[&"number", &&keys[..]]).await.unwrap();
+        let faults: Vec<Option<String>> = row.get(0);
+        assert_eq!(faults, [None, Some("no_such_subject".to_owned())]);
+    }
+    let left = client.query("SELECT FROM gristmill.bound WHERE place = 1", &[]).await.unwrap();
+    assert!(left.is_empty());
+}

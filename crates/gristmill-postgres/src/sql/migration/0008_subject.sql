@@ -80,6 +80,7 @@ $$;
 --   place     the table; whole_name as statements name it
 --   col       the column; number its number there
 --   cast_to   its type; same: the schema of the type's `=`
+--   plain     a pattern of keys that certainly are values of that type
 --   spelling  the column's text, of a row called s
 --   hold      the lock that keeps the row's key as it is
 --   indexed   whether a row can be found by it without reading all
@@ -89,18 +90,16 @@ $$;
 -- somebody else's with them.
 CREATE FUNCTION gristmill.subject_place(
     p_queue integer, OUT place oid, OUT number smallint, OUT whole_name text, OUT col text,
-    OUT cast_to text, OUT same text, OUT spelling text, OUT hold text, OUT indexed boolean,
-    OUT fault text
+    OUT cast_to text, OUT plain text, OUT same text, OUT spelling text, OUT hold text,
+    OUT indexed boolean, OUT fault text
 )
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_bound  gristmill.bound;
-    v_kind   "char";
-    v_type   oid;
-    v_known  boolean;
+    v_bound gristmill.bound;
+    v_is    record;
 BEGIN
     SELECT * INTO v_bound FROM gristmill.bound b WHERE b.queue = p_queue;
     place := v_bound.place;
@@ -117,40 +116,51 @@ BEGIN
             RETURN;
         END IF;
         number := (SELECT a.attnum FROM pg_attribute a
-                      WHERE a.attrelid = place AND a.attname = v_bound.column_name
-                        AND NOT a.attisdropped);
+                    WHERE a.attrelid = place AND a.attname = v_bound.column_name
+                      AND NOT a.attisdropped);
     END IF;
-    SELECT a.attname, format_type(a.atttypid, -1), coalesce(b.oid, t.oid), t.typtype,
-           coalesce(b.typnamespace, t.typnamespace)::regnamespace::text
-      INTO col, cast_to, v_type, v_kind, same
+    whole_name := place::regclass;
+    -- One statement, because every put asks.
+    SELECT a.attname, format_type(a.atttypid, -1) AS cast_to, coalesce(b.oid, t.oid) AS type,
+           t.typtype = 'e' AS is_enum,
+           coalesce(b.typnamespace, t.typnamespace)::regnamespace::text AS schema,
+           i.is_key, i.is_first
+      INTO v_is
       FROM pg_attribute a
       JOIN pg_type t ON t.oid = a.atttypid
-      LEFT JOIN pg_type b ON b.oid = nullif(t.typbasetype, 0)
+      LEFT JOIN pg_type b ON b.oid = t.typbasetype AND t.typbasetype <> 0
+     CROSS JOIN LATERAL (
+           SELECT coalesce(bool_or(x.indisunique AND x.indimmediate AND x.indpred IS NULL
+                      AND x.indexprs IS NULL AND a.attnum
+                          = ANY ((x.indkey::smallint[])[0:x.indnkeyatts - 1])), false) AS is_key,
+                  coalesce(bool_or(x.indkey[0] = a.attnum AND x.indpred IS NULL
+                      AND x.indisvalid), false) AS is_first
+             FROM pg_index x WHERE x.indrelid = a.attrelid) i
      WHERE a.attrelid = place AND a.attnum = number AND NOT a.attisdropped;
-    whole_name := place::regclass::text;
     IF NOT FOUND THEN
         fault := format('table %s has no column %s any more', whole_name, v_bound.column_name);
         RETURN;
     END IF;
-    v_known := v_kind = 'e' OR same = 'pg_catalog'
-        OR EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_type'::regclass
-                      AND d.objid = v_type AND d.deptype = 'e');
-    IF NOT v_known THEN
+    col := v_is.attname;
+    cast_to := v_is.cast_to;
+    plain := CASE cast_to
+        WHEN 'integer' THEN '^(0|-?[1-9][0-9]{0,8})$'
+        WHEN 'bigint' THEN '^(0|-?[1-9][0-9]{0,17})$'
+        WHEN 'uuid' THEN '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+        WHEN 'text' THEN '' WHEN 'character varying' THEN '' END;
+    IF NOT v_is.is_enum AND v_is.schema <> 'pg_catalog'
+       AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_type'::regclass
+                          AND d.objid = v_is.type AND d.deptype = 'e') THEN
         fault := format('column %s of table %s has the type %s, which no key can be compared with',
                         col, whole_name, cast_to);
         RETURN;
     END IF;
-    spelling := CASE WHEN v_kind = 'e' THEN format('enum_out(s.%I)::text', col)
+    spelling := CASE WHEN v_is.is_enum THEN format('enum_out(s.%I)::text', col)
                      ELSE format('s.%I::text', col) END;
-    same := CASE WHEN v_kind = 'e' THEN 'pg_catalog' ELSE same END;
-    SELECT coalesce(bool_or(i.indisunique AND i.indimmediate AND i.indpred IS NULL
-                            AND i.indexprs IS NULL
-                            AND number = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])), false),
-           coalesce(bool_or(i.indkey[0] = number AND i.indpred IS NULL AND i.indisvalid), false)
-      INTO v_known, indexed
-      FROM pg_index i WHERE i.indrelid = place;
+    same := CASE WHEN v_is.is_enum THEN 'pg_catalog' ELSE v_is.schema END;
     -- Who updates a column that is in no unique index does not mind a key share.
-    hold := CASE WHEN v_known THEN 'KEY SHARE' ELSE 'SHARE' END;
+    hold := CASE WHEN v_is.is_key THEN 'KEY SHARE' ELSE 'SHARE' END;
+    indexed := v_is.is_first;
 END
 $$;
 
@@ -191,7 +201,7 @@ BEGIN
     ELSIF v_at.fault IS NOT NULL THEN
         RETURN 'invalid:the queue is bound, but ' || v_at.fault;
     END IF;
-    IF v_at.cast_to <> 'text' THEN
+    IF p_key ~ v_at.plain IS NOT TRUE THEN
         -- By itself: a row locked within would cost a subtransaction a task.
         BEGIN
             EXECUTE format('SELECT $1::%s IS NULL', v_at.cast_to) USING p_key;
@@ -213,6 +223,44 @@ BEGIN
         INTO v_spelling USING p_key;
     RETURN 'no_such_subject' || coalesce(
         ': the column''s spelling of this key is ''' || v_spelling || '''', '');
+END
+$$;
+
+-- The same for many at once, in one statement: one answer a key, in their order.
+-- Rows are held in the order of keys, so that two puts wait in one direction.
+-- Whatever is not as usual is asked for by itself.
+CREATE FUNCTION gristmill.subject_faults(p_queue gristmill.queue, p_keys text[]) RETURNS text[]
+LANGUAGE plpgsql
+SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC'
+SET extra_float_digits = 1 SET bytea_output = 'hex'
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    v_at     record;
+    v_faults text[];
+    v_fault  text;
+BEGIN
+    SELECT * INTO v_at FROM gristmill.subject_place(p_queue.number);
+    IF v_at.fault IS NULL AND v_at.plain IS NOT NULL THEN
+        EXECUTE format('SELECT array_agg(CASE WHEN h.held THEN NULL ELSE ''?'' END ORDER BY h.position)'
+            '  FROM (SELECT k.position, (SELECT true FROM %s s'
+            '                 WHERE s.%I OPERATOR(%s.=) k.key::%s AND (%s) COLLATE "C" = k.key'
+            '                 LIMIT 1 FOR %s OF s) AS held'
+            '          FROM (SELECT u.position, CASE WHEN u.key ~ $2 THEN u.key END AS key'
+            '                  FROM unnest($1) WITH ORDINALITY AS u (key, position)'
+            '                 ORDER BY u.key COLLATE "C") k OFFSET 0) h',
+            v_at.whole_name, v_at.col, v_at.same, v_at.cast_to, v_at.spelling, v_at.hold)
+            INTO v_faults USING p_keys, v_at.plain;
+    ELSE
+        v_faults := array_fill('?'::text, ARRAY[cardinality(p_keys)]);
+    END IF;
+    FOR i IN 1..cardinality(p_keys) LOOP
+        IF v_faults[i] IS NOT NULL THEN
+            v_fault := gristmill.subject_fault(p_queue, p_keys[i]);
+            v_faults[i] := v_fault;
+        END IF;
+    END LOOP;
+    RETURN v_faults;
 END
 $$;
 

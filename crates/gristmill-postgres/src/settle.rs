@@ -294,7 +294,12 @@ impl Puts {
                     table: table.as_deref(),
                     column: column.as_deref(),
                 };
-                put::refusal(detail, self.ids.get(nth).copied().flatten(), follow_up.task.key.as_deref(), &about)?
+                put::refusal(
+                    detail,
+                    self.ids.get(nth).copied().flatten(),
+                    follow_up.task.key.as_deref(),
+                    &about,
+                )?
             }
         }))
     }

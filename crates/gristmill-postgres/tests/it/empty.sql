@@ -12,6 +12,8 @@ DELETE FROM gristmill.put_id;
 DELETE FROM gristmill.delta;
 DELETE FROM gristmill.total;
 DELETE FROM gristmill.minute;
+DELETE FROM gristmill.bound;
+DELETE FROM gristmill.subject_failed;
 DELETE FROM gristmill.queue;
 DELETE FROM gristmill.schedule;
 DELETE FROM gristmill.role;

@@ -37,7 +37,8 @@ const WORK: &str = "SELECT CASE floor(random() * 7)
 const CLAIM: &str = "DROP TABLE IF EXISTS claimed;
     CREATE TEMP TABLE claimed AS SELECT * FROM gristmill.claim('q', 6, 0.1)";
 const OPERATE: &str = "SELECT gristmill.retry_failed('q'); SELECT gristmill.requeue_expired('q');
-    SELECT * FROM gristmill.sweep()";
+    SELECT gristmill.do_chore(c) FROM unnest((SELECT d.chores FROM gristmill.due_chores() d)) c
+     WHERE c <> 'reclaim'";
 /// Several at once, in the order of puts, as an application does that wants no
 /// deadlocks of its own; and by a change.
 const DELETE: &str = "DELETE FROM item WHERE id IN (SELECT i.id FROM item i

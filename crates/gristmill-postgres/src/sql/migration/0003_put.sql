@@ -364,10 +364,10 @@ BEGIN
                           ORDER BY p_keys[x.i] COLLATE "C", x.nth);
     END IF;
     IF p_queue.bind_table IS NOT NULL THEN
-        v_faults := array_fill(NULL::text, ARRAY[cardinality(p_payloads)]);
-        FOREACH i IN ARRAY v_order LOOP
-            v_faults[i] := gristmill.subject_fault(p_queue, p_keys[i]);
-        END LOOP;
+        -- A task without a key among them is one without a subject.
+        v_faults := gristmill.subject_faults(p_queue, ARRAY(
+            SELECT k.key FROM unnest(p_payloads, p_keys) WITH ORDINALITY AS k (payload, key, nth)
+             ORDER BY k.nth));
     END IF;
     IF NOT p_rehearsal THEN
         v_ids := gristmill.foreseen(p_queue, cardinality(p_payloads), v_positions, v_faults,

@@ -1,7 +1,8 @@
 -- Settling and extending: both ask for the lease's current token. Whoever
 -- finds no lease row with it changes nothing.
 --
--- The store settles in transactions of its own, at once (settle_now). In a
+-- The store settles in transactions of its own, at once (settle_now), and so does
+-- a single statement of anybody else. In a
 -- caller's transaction a settlement is written down (`settling`) and carried out
 -- by a trigger as the transaction commits. So an open transaction holds neither
 -- the lease nor the key: its claim's other tasks are settled, heartbeats prolong
@@ -428,15 +429,20 @@ CREATE FUNCTION gristmill.follow_up_faults(
 )
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_one   record;
-    v_queue gristmill.queue;
-    v_known gristmill.put_id;
-    v_fault text;
+    v_one    record;
+    v_queue  gristmill.queue;
+    v_known  gristmill.put_id;
+    v_fault  text;
+    v_found  text[];
+    -- Those on bound queues.
+    b_queues integer[];
+    b_nths   integer[];
+    b_keys   text[];
 BEGIN
     -- Most need no look but at their queue.
     FOR v_one IN
         SELECT f.nth::integer AS nth, f.key, f.caller_id, f.payload, f.encoding, q.number,
-               q.bind_table, q.bind_column
+               q.bind_table
           FROM unnest(f_of, f_queues, f_payloads, f_encodings, f_keys, f_caller_ids)
                WITH ORDINALITY AS f (of, queue, payload, encoding, key, caller_id, nth)
           LEFT JOIN gristmill.queue q ON q.name = f.queue
@@ -461,18 +467,34 @@ BEGIN
             END IF;
         END IF;
         IF v_fault IS NULL AND v_one.bind_table IS NOT NULL AND v_known.id IS NULL THEN
-            SELECT * INTO v_queue FROM gristmill.queue q WHERE q.number = v_one.number;
-            v_fault := gristmill.subject_fault(v_queue, v_one.key);
+            b_queues := b_queues || v_one.number;
+            b_nths := b_nths || v_one.nth;
+            b_keys := b_keys || v_one.key;
         END IF;
         CONTINUE WHEN v_fault IS NULL;
         faults := coalesce(faults, array_fill(NULL::text, ARRAY[cardinality(f_queues)]));
         firsts := coalesce(firsts, array_fill(NULL::bigint, ARRAY[cardinality(f_queues)]));
-        tables := coalesce(tables, array_fill(NULL::text, ARRAY[cardinality(f_queues)]));
-        columns := coalesce(columns, array_fill(NULL::text, ARRAY[cardinality(f_queues)]));
         faults[v_one.nth] := v_fault;
         firsts[v_one.nth] := CASE WHEN v_fault = 'id_reused' THEN v_known.task END;
-        tables[v_one.nth] := v_one.bind_table;
-        columns[v_one.nth] := v_one.bind_column;
+    END LOOP;
+    -- Subjects, many at once.
+    FOR v_one IN
+        SELECT b.queue, array_agg(b.nth) AS nths, array_agg(b.key) AS keys
+          FROM unnest(b_queues, b_nths, b_keys) AS b (queue, nth, key)
+         GROUP BY b.queue ORDER BY b.queue
+    LOOP
+        SELECT * INTO v_queue FROM gristmill.queue q WHERE q.number = v_one.queue;
+        v_found := gristmill.subject_faults(v_queue, v_one.keys);
+        FOR i IN 1..cardinality(v_one.nths) LOOP
+            CONTINUE WHEN v_found[i] IS NULL;
+            faults := coalesce(faults, array_fill(NULL::text, ARRAY[cardinality(f_queues)]));
+            firsts := coalesce(firsts, array_fill(NULL::bigint, ARRAY[cardinality(f_queues)]));
+            tables := coalesce(tables, array_fill(NULL::text, ARRAY[cardinality(f_queues)]));
+            columns := coalesce(columns, array_fill(NULL::text, ARRAY[cardinality(f_queues)]));
+            faults[v_one.nths[i]] := v_found[i];
+            tables[v_one.nths[i]] := v_queue.bind_table;
+            columns[v_one.nths[i]] := v_queue.bind_column;
+        END LOOP;
     END LOOP;
 END
 $$;
@@ -566,7 +588,8 @@ BEGIN
                          FROM unnest(p_ids, p_ats, p_delays) WITH ORDINALITY
                            AS u (id, at, delay, nth) ORDER BY u.nth);
     END IF;
-    IF p_own THEN
+    -- A statement that is its own transaction has nothing to wait for either.
+    IF p_own OR transaction_timestamp() = statement_timestamp() THEN
         SELECT * INTO v_some FROM gristmill.settle_now(p_tokens, p_ids, p_outcomes, p_errors,
             v_ats, p_started, p_free, p_kept, v_now);
     ELSE

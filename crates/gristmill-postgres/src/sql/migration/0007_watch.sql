@@ -373,6 +373,7 @@ BEGIN
         ('unblock', (SELECT t.key FROM gristmill.task t
                       WHERE t.blocked ORDER BY t.key LIMIT 1) IS NOT NULL),
         ('markers', (SELECT m.id FROM gristmill.marker m ORDER BY m.id LIMIT 1) IS NOT NULL),
+        ('subjects', (SELECT b.queue FROM gristmill.bound b LIMIT 1) IS NOT NULL),
         ('ids', (SELECT i.until FROM gristmill.put_id i ORDER BY i.until LIMIT 1) <= v_now),
         ('done', EXISTS (
             SELECT 1 FROM gristmill.queue q
@@ -387,12 +388,14 @@ BEGIN
                    <= v_now - q.keep_failed)),
         ('workers', EXISTS (SELECT 1 FROM gristmill.worker w
                              WHERE w.seen < v_now - interval '3600 seconds')),
-        ('minutes', EXISTS (
+        ('fold', EXISTS (SELECT 1 FROM gristmill.delta)),
+        -- After the fold, which may bring old ones.
+        ('minutes', EXISTS (SELECT 1 FROM gristmill.delta) OR EXISTS (
             SELECT 1 FROM gristmill.queue q
              WHERE (SELECT m.at FROM gristmill.minute m
                      WHERE m.queue = q.number ORDER BY m.at LIMIT 1)
-                   < date_trunc('minute', v_now - interval '86400 seconds'))),
-        ('fold', EXISTS (SELECT 1 FROM gristmill.delta))) AS c (name, is_due)
+                   < date_trunc('minute', v_now - interval '86400 seconds'))))
+        AS c (name, is_due)
         WHERE c.is_due);
     oldest_transaction := gristmill.oldest_transaction(v_now);
 END
@@ -414,6 +417,8 @@ DECLARE
     c_step  constant integer := 5000;
     c_fold  constant integer := 20000;
     c_put   constant integer := 1000;
+    -- A hundred thousand tasks of bound queues are looked at within a minute.
+    c_subjects constant integer := 2000;
     v_now   timestamptz := coalesce(p_now, clock_timestamp());
     v_queue record;
     v_step  bigint;
@@ -433,6 +438,8 @@ BEGIN
     WHEN 'markers' THEN
         SELECT m.enqueued, m.seen = c_put, m.woken INTO done, more, woken
           FROM gristmill.put_markers(c_put, v_now) m;
+    WHEN 'subjects' THEN
+        done := gristmill.sweep_subjects(c_subjects, v_now);
     WHEN 'fold' THEN
         done := gristmill.fold(c_fold);
         more := done = c_fold;
@@ -481,7 +488,12 @@ BEGIN
         DELETE FROM gristmill.worker w WHERE w.seen < v_now - interval '3600 seconds';
         GET DIAGNOSTICS done = ROW_COUNT;
     WHEN 'minutes' THEN
-        FOR v_queue IN SELECT q.number FROM gristmill.queue q LOOP
+        FOR v_queue IN
+            SELECT q.number FROM gristmill.queue q
+             WHERE (SELECT m.at FROM gristmill.minute m
+                     WHERE m.queue = q.number ORDER BY m.at LIMIT 1)
+                   < date_trunc('minute', v_now - interval '86400 seconds')
+        LOOP
             DELETE FROM gristmill.minute m
              WHERE m.queue = v_queue.number
                AND m.at < date_trunc('minute', v_now - interval '86400 seconds');

@@ -264,13 +264,6 @@ BEGIN
 END
 $$;
 
--- replaced by 0003
-CREATE FUNCTION gristmill.markers_gone(p_queue integer, p_keys text[]) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-END
-$$;
-
 -- Deletes every task of these keys, in every state; tells how many. A processing
 -- one's worker is told at its next heartbeat.
 --
@@ -329,7 +322,10 @@ BEGIN
             )
             SELECT coalesce(array_agg(i.id), '{}') INTO v_cut
               FROM cut c CROSS JOIN LATERAL unnest(c.ids) AS i (id);
-            DELETE FROM gristmill.lease l WHERE l.token = ANY (v_tokens) AND l.open = '{}';
+            v_tokens := ARRAY(SELECT l.token FROM gristmill.lease l
+                               WHERE l.token = ANY (v_tokens) AND l.open = '{}');
+            DELETE FROM gristmill.lease l WHERE l.token = ANY (v_tokens);
+            PERFORM gristmill.end_deadlines(v_tokens);
             v_gone := gristmill.take_out(p_queue, v_ids, v_now) || v_cut;
             -- A key is freed with its task, and only so: else two of one key
             -- would run.
@@ -373,7 +369,7 @@ BEGIN
         INSERT INTO gristmill.delta (at, queue, failed_now, done_kept)
         SELECT v_now, p_queue, -v_failed, -v_done WHERE v_failed + v_done > 0;
     END LOOP;
-    PERFORM gristmill.markers_gone(p_queue, p_keys);
+    PERFORM gristmill.take_markers(p_queue, p_keys, false);
     DELETE FROM gristmill.subject_failed f WHERE f.key = ANY (p_keys) AND f.queue = p_queue;
     INSERT INTO gristmill.delta (at, queue, subject_gone)
     SELECT v_now, p_queue, v_all WHERE v_all > 0;

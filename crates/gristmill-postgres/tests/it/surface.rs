@@ -8,7 +8,7 @@ use gristmill_core::{
 use gristmill_pgserver::Database;
 use gristmill_postgres::PostgresStore;
 
-use crate::support::{claim, database_within, declare, put, store, task};
+use crate::support::{application, claim, database_within, declare, put, store, task};
 
 /// Each setting with a value in SQL's words.
 const SAID: &[(&str, &str)] = &[
@@ -157,4 +157,23 @@ async fn a_queue_that_sql_paused_is_not_claimed() {
         unknown.as_ref().is_err_and(|e| e.contains("there is no queue 'absent'")),
         "{unknown:?}"
     );
+}
+
+#[tokio::test]
+async fn a_session_that_reads_backslashes_imports_too() {
+    let database = database_within().await;
+    let client = application(&database.url()).await;
+    client
+        .batch_execute(
+            "SELECT gristmill.add_queue('q'); SET standard_conforming_strings = off;
+             SET escape_string_warning = off",
+        )
+        .await
+        .unwrap();
+    let import = "SELECT outcome FROM gristmill.import_many('q', ARRAY['m'], ARRAY[false], ARRAY[
+        jsonb_build_object('run_at', now(), 'created_at', now(), 'priority', 0, 'encoding', 0,
+            'attempts', 0, 'claims', 0, 'expiries', 0, 'started_releases', 0, 'in_flight', false,
+            'unique_active', false)::text], ARRAY[convert_to('x', 'UTF8')], 1000000)";
+    let row = client.query_one(import, &[]).await.unwrap();
+    assert_eq!(row.get::<_, i16>(0), 0);
 }

@@ -20,7 +20,7 @@ BEGIN
     -- The mark is taken first, as a caller's id is: of two imports at once the
     -- unique index lets one through and makes the other wait for its end.
     v_digest := substring(sha256(convert_to((ARRAY['json', 'msgpack', 'raw'])[v_task.encoding + 1],
-        'UTF8') || '\x00'::bytea || v_task.payload) FOR 16);
+        'UTF8') || decode('00', 'hex') || v_task.payload) FOR 16);
     INSERT INTO gristmill.put_id AS i (queue, id, task, digest, until)
     VALUES (p_queue.number, p_mark, NULL, v_digest, p_until)
     ON CONFLICT (queue, id) DO UPDATE

@@ -2,11 +2,9 @@
 //! open at its end, the deletion begins, then the move commits: no task may be
 //! left without its subject, whichever of both was first.
 
-use std::time::{Duration, Instant};
+use gristmill_postgres::tokio_postgres::Client;
 
-use gristmill_postgres::tokio_postgres::{Client, Error};
-
-use crate::support::{application, database_within};
+use crate::support::{application, beside, database_within};
 
 /// One subject and a queue bound to it, as any client of the database makes them.
 const SHOP: &str = "
@@ -55,31 +53,6 @@ const RESET: &str = "
     DELETE FROM gristmill.failed; DELETE FROM gristmill.done; DELETE FROM gristmill.delayed;
     DELETE FROM gristmill.delta; DELETE FROM gristmill.total; DELETE FROM gristmill.queue";
 
-/// Waits until a backend waits for another one's end, or has done this.
-async fn settled(observer: &Client, pid: i32, doing: &str) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        let row = observer
-            .query_opt(
-                "SELECT query = $2 AND (cardinality(pg_blocking_pids($1)) > 0 OR state <> 'active')
-                   FROM pg_stat_activity WHERE pid = $1",
-                &[&pid, &doing],
-            )
-            .await
-            .unwrap();
-        // Without a row the session has ended.
-        if row.is_none_or(|row| row.get(0)) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "backend {pid} neither waits nor ends");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-async fn pid(client: &Client) -> i32 {
-    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
-}
-
 /// What stands of a key, wherever, and whether the counts say the same.
 async fn standing(observer: &Client, key: &str) -> Vec<String> {
     let rows = observer
@@ -97,18 +70,6 @@ async fn standing(observer: &Client, key: &str) -> Vec<String> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// Begins `first` in a transaction, then runs `second` by itself, then commits.
-async fn beside(url: &str, first: &str, second: &'static str) -> Result<(), Error> {
-    let moving = application(url).await;
-    let (ending, observer) = (application(url).await, application(url).await);
-    moving.batch_execute(&format!("BEGIN; {first}")).await.unwrap();
-    let at = pid(&ending).await;
-    let ended = tokio::spawn(async move { ending.batch_execute(second).await });
-    settled(&observer, at, second).await;
-    moving.batch_execute("COMMIT").await.unwrap();
-    ended.await.unwrap()
-}
-
 #[tokio::test]
 async fn a_subject_that_goes_takes_its_task_along_while_it_moves() {
     let database = database_within().await;
@@ -116,6 +77,10 @@ async fn a_subject_that_goes_takes_its_task_along_while_it_moves() {
     let mut faults = Vec::new();
     for end in ENDS {
         for (name, before, first) in MOVES {
+            // What is done of it is the same for all three.
+            if *end != ENDS[0] && !["claim", "error", "operator retry", "put"].contains(name) {
+                continue;
+            }
             observer.batch_execute(RESET).await.unwrap();
             observer.batch_execute(SHOP).await.unwrap();
             for step in *before {

@@ -2,6 +2,7 @@
 //! short forms.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use gristmill_core::{
     Binding, Claim, ClaimRequest, Declaration, Limits, ManualClock, NewTask, Outcome, Payload,
@@ -9,7 +10,7 @@ use gristmill_core::{
     Token, WorkerId,
 };
 use gristmill_pgserver::{Database, Server};
-use gristmill_postgres::tokio_postgres::{self, Client, NoTls};
+use gristmill_postgres::tokio_postgres::{self, Client, Error, NoTls};
 use gristmill_postgres::{Options, PostgresStore};
 
 /// A database of one's own whose schema is made. Blocks.
@@ -107,4 +108,41 @@ pub(crate) async fn done(store: &PostgresStore, claim: &Claim) -> Vec<SettleAnsw
 pub(crate) async fn stats(store: &PostgresStore, queue: &str) -> QueueStats {
     let all = store.stats().await.expect("stats");
     all.into_iter().find(|stats| stats.queue.as_str() == queue).expect("declared")
+}
+
+/// Waits until a backend waits for another one's end, or has done this.
+async fn settled(observer: &Client, pid: i32, doing: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let row = observer
+            .query_opt(
+                "SELECT query = $2 AND (cardinality(pg_blocking_pids($1)) > 0 OR state <> 'active')
+                   FROM pg_stat_activity WHERE pid = $1",
+                &[&pid, &doing],
+            )
+            .await
+            .unwrap();
+        // Without a row the session has ended.
+        if row.is_none_or(|row| row.get(0)) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "backend {pid} neither waits nor ends");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn pid(client: &Client) -> i32 {
+    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
+}
+
+/// Begins `first` in a transaction, then runs `second` by itself, then commits.
+pub(crate) async fn beside(url: &str, first: &str, second: &'static str) -> Result<(), Error> {
+    let moving = application(url).await;
+    let (ending, observer) = (application(url).await, application(url).await);
+    moving.batch_execute(&format!("BEGIN; {first}")).await.unwrap();
+    let at = pid(&ending).await;
+    let ended = tokio::spawn(async move { ending.batch_execute(second).await });
+    settled(&observer, at, second).await;
+    moving.batch_execute("COMMIT").await.unwrap();
+    ended.await.unwrap()
 }

@@ -48,14 +48,14 @@ pub(super) fn told(bound: &Bound) -> Option<Diagnosis> {
         return grave(
             format!("{is}, where {} of its triggers are missing or switched off", bound.missing),
             "tasks stay for up to a minute when their row is deleted: declare the queue again, or \
-             ALTER TABLE … ENABLE TRIGGER",
+             enable its triggers",
         );
     }
     if !bound.readable {
         return grave(
             format!("{is}, of which the owner of the queues may not read every row"),
-            "tasks stay when their row is deleted: GRANT SELECT on it to the owner of this schema, \
-             and BYPASSRLS where it has row security",
+            "tasks stay when their row is deleted: grant that role to read it, and BYPASSRLS where \
+             the table has row security",
         );
     }
     if !bound.indexed {
@@ -63,7 +63,7 @@ pub(super) fn told(bound: &Bound) -> Option<Diagnosis> {
             "subject_unindexed",
             format!("{is}, where no index begins with column {column}"),
             "every put reads the whole table, and nobody looks for tasks whose row went with a \
-             partition: CREATE INDEX on it",
+             partition: give the column an index",
         ));
     }
     if bound.renamed {

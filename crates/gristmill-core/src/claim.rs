@@ -69,6 +69,13 @@ pub fn token_claimed_before() -> StoreError {
     StoreError::Invalid("this token has claimed before".to_owned())
 }
 
+/// The error of a task that was claimed and cannot be read: it fails for good,
+/// where people look, and is not handed out.
+#[must_use]
+pub fn damaged(why: &str) -> String {
+    format!("stored data of this task is damaged: {why}")
+}
+
 /// What a claim took. Empty is a normal answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
@@ -82,12 +89,13 @@ pub struct Claim {
     /// The tasks, in the queue's order.
     pub tasks: Vec<ClaimedTask>,
     /// When the claim is empty and the queue not paused: how long until the
-    /// next unblocked task (of the asked source) falls due.
+    /// next unblocked task (of the asked source) falls due. Nothing at all when
+    /// everything it took could not be read: more may be due.
     pub next_due: Option<Duration>,
     /// The queue is paused: nothing was taken.
     pub paused: bool,
-    /// Tasks whose last lease ran out, as this claim noticed, and that failed
-    /// for good by it. Nobody else is told.
+    /// Tasks that failed for good by this claim: their last lease had run out,
+    /// or they cannot be read. Nobody else is told.
     pub failed: Vec<TaskId>,
 }
 

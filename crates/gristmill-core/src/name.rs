@@ -108,6 +108,14 @@ name_type!(
 );
 
 impl WorkerId {
+    /// An id that stands in a store, whatever it is: clients of other languages
+    /// call themselves as they like, and one odd name must not hide the tasks
+    /// that it held.
+    #[must_use]
+    pub fn stored(text: &str) -> Self {
+        WorkerId(Arc::from(text))
+    }
+
     /// A fresh id.
     ///
     /// # Errors

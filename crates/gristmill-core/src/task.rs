@@ -234,6 +234,10 @@ pub struct Task {
     pub resolved_at: Option<Timestamp>,
     /// Small facts that travel with it.
     pub headers: Headers,
+    /// What of it the store cannot read, in words. Everything else of it is
+    /// shown; it is not handed out, but fails with this reason when its turn
+    /// comes.
+    pub damaged: Option<String>,
 }
 
 impl Task {

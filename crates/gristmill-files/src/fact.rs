@@ -206,7 +206,7 @@ impl Fact {
             Fact::Lease(text) => state.restore_lease(LeaseRecord {
                 token: token(&text.token)?,
                 number: text.queue,
-                worker: worker_id(&text.worker)?,
+                worker: worker_id(&text.worker),
                 claimed_at: instant(text.claimed_at),
                 until: instant(text.until),
                 ids: text.ids.into_iter().map(TaskId).collect(),
@@ -223,7 +223,7 @@ impl Fact {
                 state.remove_schedule(&name);
             }
             Fact::Role { role, leader, term, until } => {
-                let leader = worker_id(&leader)?;
+                let leader = worker_id(&leader);
                 let held = Leadership { leader, term, remaining: Duration::ZERO, mine: false };
                 state.restore_role(role, held, instant(until));
             }
@@ -231,13 +231,13 @@ impl Fact {
                 state.restore_worker(report.into_report()?, instant(since), instant(seen));
             }
             Fact::NoWorker(id) => {
-                state.forget_worker(&worker_id(&id)?);
+                state.forget_worker(&worker_id(&id));
             }
             Fact::Assignment { term, shares, published_at } => {
                 let shares = shares
                     .into_iter()
                     .map(|(worker, queue, processors)| {
-                        let (worker, queue) = (worker_id(&worker)?, queue_name(&queue)?);
+                        let (worker, queue) = (worker_id(&worker), queue_name(&queue)?);
                         Ok(Share { worker, queue, processors })
                     })
                     .collect::<Result<_>>()?;

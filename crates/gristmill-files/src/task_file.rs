@@ -312,6 +312,7 @@ impl Fields {
             resolved_by,
             resolved_at,
             headers: self.headers,
+            damaged: None,
         };
         let record = TaskRecord {
             task,
@@ -380,6 +381,7 @@ mod tests {
             resolved_by: None,
             resolved_at: Some(at),
             headers: [(name, "v\n=".to_owned())].into(),
+            damaged: None,
         };
         let settled = Some(Token::from_bytes([7; 16]));
         TaskRecord { task, payload_len, in_flight: true, started_releases: 4, settled }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gristmill_core::claim::damaged;
 use gristmill_core::{
-    Claim, ClaimRequest, ClaimedTask, Clock as _, Headers, Payload, QueueName, Result, Settings,
-    TaskId,
+    Claim, ClaimRequest, ClaimedTask, Clock as _, Headers, Outcome, Payload, QueueName, Result,
+    Settings, Settlement, TaskId,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::answer::column;
+use crate::answer::{Answer as _, column};
 use crate::codec::{self, from_span, small, span};
 use crate::errors::corrupt;
 use crate::hint::{Begin, Ended, Hint};
@@ -70,9 +71,18 @@ impl Inner {
         // The first row may be there for what is told of the claim itself.
         let taken = if column::<Option<i64>>(first, 5)?.is_some() { 0 } else { 1 };
         if let Some(rows) = rows.get(taken..) {
-            claim.tasks = rows.iter().map(task).collect::<Result<_>>()?;
+            let mut bad = Vec::new();
+            for row in rows {
+                match task(row) {
+                    Ok(task) => claim.tasks.push(task),
+                    Err(why) => bad.push((TaskId(column(row, 5)?), damaged(&why))),
+                }
+            }
             // The hint's part comes before the front's.
             claim.tasks.sort_by_key(|task| (task.priority, task.run_at, task.id));
+            if !bad.is_empty() {
+                self.set_aside(&mut claim, bad).await;
+            }
         }
         let clean: bool = column(first, 22)?;
         if request.source.is_some() && !clean {
@@ -89,6 +99,29 @@ impl Inner {
             }
         }
         Ok(claim)
+    }
+
+    /// What was taken and cannot be read fails at once, where people look; its
+    /// neighbours are handed out. Where that fails it stays under the lease and
+    /// is met again when that has run out.
+    async fn set_aside(&self, claim: &mut Claim, bad: Vec<(TaskId, String)>) {
+        if claim.tasks.is_empty() {
+            claim.next_due = Some(Duration::ZERO);
+        }
+        // One by one: of several, one that the database cannot even move must
+        // not keep the others.
+        for (id, why) in bad {
+            let fail = Settlement::new(id, claim.token, Outcome::Fail(why.clone()));
+            match self.settle(vec![fail]).await {
+                Ok(_) => {
+                    tracing::error!(%id, %why, "a task cannot be read; it has failed");
+                    claim.failed.push(id);
+                }
+                Err(error) => {
+                    tracing::error!(%id, %why, %error, "a task cannot be read, and stays");
+                }
+            }
+        }
     }
 
     /// Looks for tasks that claims have passed by, and sends them there.
@@ -145,15 +178,26 @@ fn last_of_levels(tasks: &[ClaimedTask]) -> Vec<Hint> {
     ends.filter_map(|level| level.last().map(place)).collect()
 }
 
-fn task(row: &Row) -> Result<ClaimedTask> {
+/// A task of the claim, or what is wrong with it, as a part of a sentence.
+fn task(row: &Row) -> Result<ClaimedTask, String> {
+    let whole = |what: &'static str| move |why: String| format!("its {what} cannot be read: {why}");
+    let encoding = codec::encoding(row.value(7).map_err(whole("encoding"))?);
+    let headers = codec::headers(row.value(17).map_err(whole("headers"))?);
+    let faults: Vec<String> = [encoding.fault, headers.fault].into_iter().flatten().collect();
+    if !faults.is_empty() {
+        return Err(faults.join("; "));
+    }
+    let payload: Vec<u8> = row.value(6).map_err(whole("payload"))?;
+    let payload = Payload { bytes: payload.into(), encoding: encoding.value };
+    rest(row, payload, headers.value).map_err(|error| error.to_string())
+}
+
+/// What no one but the store itself writes.
+fn rest(row: &Row, payload: Payload, headers: Headers) -> Result<ClaimedTask> {
     let expiries: i16 = column(row, 18)?;
-    let headers: Option<&str> = column(row, 17)?;
     Ok(ClaimedTask {
         id: TaskId(column(row, 5)?),
-        payload: Payload {
-            bytes: column::<Vec<u8>>(row, 6)?.into(),
-            encoding: codec::encoding(column(row, 7)?)?,
-        },
+        payload,
         key: column(row, 8)?,
         group: column(row, 9)?,
         source: column(row, 10)?,
@@ -163,10 +207,7 @@ fn task(row: &Row) -> Result<ClaimedTask> {
         created_at: column::<At>(row, 14)?.0,
         run_at: column::<At>(row, 15)?.0,
         prev_run_at: column::<Option<At>>(row, 16)?.map(|at| at.0),
-        headers: match headers {
-            None => Headers::new(),
-            Some(_) => codec::headers(headers)?,
-        },
+        headers,
         concurrent: column::<Option<i32>>(row, 19)?.map(small),
         slot: column::<Option<i32>>(row, 20)?.map(small),
         alone: expiries >= 2,

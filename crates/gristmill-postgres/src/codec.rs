@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gristmill_core::{Attempt, Encoding, Queue, Result};
-use gristmill_text::StoredQueue;
+use gristmill_text::{Readable, StoredQueue};
 pub(crate) use gristmill_text::{headers, headers_text, queue_name, queue_texts, worker_id};
 use tokio_postgres::Row;
 
@@ -30,7 +30,7 @@ pub(crate) fn queue(row: &Row) -> Result<Queue> {
 
 /// A task's history, whose instants are in the database's words: its functions
 /// write it.
-pub(crate) fn history(stored: Option<&str>) -> Result<Vec<Attempt>> {
+pub(crate) fn history(stored: Option<&str>) -> Readable<Vec<Attempt>> {
     gristmill_text::history::<String>(stored)
 }
 
@@ -46,12 +46,14 @@ pub(crate) fn from_span(micros: i64) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
+/// What stands for an encoding that is none: nobody looks inside.
+pub(crate) const STRANGE: Encoding = Encoding::Raw;
+
 /// A stored encoding.
-pub(crate) fn encoding(stored: i16) -> Result<Encoding> {
-    Encoding::ALL
-        .into_iter()
-        .find(|encoding| encoding_number(*encoding) == stored)
-        .ok_or_else(|| corrupt("a task's encoding", stored))
+pub(crate) fn encoding(stored: i16) -> Readable<Encoding> {
+    let known = Encoding::ALL.into_iter().find(|one| encoding_number(*one) == stored);
+    let fault = known.is_none().then(|| format!("its encoding is {stored}, which is none"));
+    Readable { value: known.unwrap_or(STRANGE), fault }
 }
 
 /// An encoding as it is stored.

@@ -11,6 +11,7 @@
 
 mod answer;
 pub mod bare;
+mod check;
 mod claim;
 mod codec;
 mod connection;
@@ -49,6 +50,7 @@ mod url;
 mod verbs;
 mod wire;
 
+pub use check::Finding;
 pub use inside::WakeGuard;
 pub use migration::{print as migrations, print_for as migrations_for, versions};
 pub use options::{Options, StatementMode};

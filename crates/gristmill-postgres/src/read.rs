@@ -4,8 +4,9 @@ use gristmill_core::{
     Action, KeyStanding, ListRequest, Order, Page, QueueName, Result, StandingPlace, State, Task,
     TaskFilter, TaskId,
 };
+use tokio_postgres::Row;
 
-use crate::answer::column;
+use crate::answer::{column, readable};
 use crate::errors::corrupt;
 use crate::row;
 use crate::sql::Sql;
@@ -25,10 +26,10 @@ impl Inner {
             Some(State::Done) => vec![State::Done],
             _ => vec![State::Pending, State::Processing, State::Failed],
         };
-        let tasks =
+        let rows =
             self.matching(&request.filter, &states, request.order, request.after, limit).await?;
-        let next = tasks.last().map(|task| task.id).filter(|_| tasks.len() == limit);
-        Ok(Page { tasks, next })
+        let next = rows.last().map(row::id).transpose()?.filter(|_| rows.len() == limit);
+        Ok(Page { tasks: readable(&rows, "a task", row::task), next })
     }
 
     /// The tasks an operator's action on a filter means, and where to go on.
@@ -41,8 +42,8 @@ impl Inner {
     ) -> Result<(Vec<TaskId>, Option<TaskId>)> {
         let states: Vec<State> =
             State::ALL.into_iter().filter(|state| action.applies_to(*state)).collect();
-        let tasks = self.matching(filter, &states, Order::Oldest, after, limit).await?;
-        let ids: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
+        let rows = self.matching(filter, &states, Order::Oldest, after, limit).await?;
+        let ids: Vec<TaskId> = rows.iter().map(row::id).collect::<Result<_>>()?;
         let next = ids.last().copied().filter(|_| ids.len() == limit);
         Ok((ids, next))
     }
@@ -54,7 +55,7 @@ impl Inner {
         order: Order,
         after: Option<TaskId>,
         limit: usize,
-    ) -> Result<Vec<Task>> {
+    ) -> Result<Vec<Row>> {
         let queue = match &filter.queue {
             None => None,
             Some(name) => match self.find_queue(name).await? {
@@ -67,8 +68,7 @@ impl Inner {
             Order::Newest => (Sql::ListNewest, i64::MAX),
         };
         let states: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
-        let rows = self
-            .pool
+        self.pool
             .read(
                 sql,
                 &[
@@ -84,8 +84,7 @@ impl Inner {
                     &states,
                 ],
             )
-            .await?;
-        rows.iter().map(row::task).collect()
+            .await
     }
 
     /// The tasks that stand for these keys, by key and id.

@@ -8,13 +8,13 @@ use gristmill_core::{
 };
 use gristmill_text::{NamedProcessor, WorkerText};
 
-use crate::answer::column;
+use crate::answer::{column, readable};
 use crate::codec;
 use crate::sql::Sql;
 use crate::store::Inner;
 use crate::wire::At;
 
-fn report(stored: &str) -> Result<WorkerReport> {
+pub(crate) fn report(stored: &str) -> Result<WorkerReport> {
     let text: WorkerText<NamedProcessor> = gristmill_text::parse("a worker's report", stored)?;
     text.into_report()
 }
@@ -37,7 +37,7 @@ impl Inner {
             Some(held) if held.until > now => {
                 connection.roll_back().await?;
                 return Ok(Leadership {
-                    leader: codec::worker_id(&held.leader)?,
+                    leader: codec::worker_id(&held.leader),
                     term: held.term,
                     remaining: held.until.since(now),
                     mine: false,
@@ -86,16 +86,14 @@ impl Inner {
     /// All workers heard of lately, by id.
     pub(crate) async fn workers(&self) -> Result<Vec<WorkerView>> {
         let rows = self.pool.read(Sql::WorkerAll, &[]).await?;
-        rows.iter()
-            .map(|row| {
-                let now = self.now().map_or_else(|| column::<At>(row, 3), Ok)?.0;
-                Ok(WorkerView {
-                    report: report(column(row, 0)?)?,
-                    since: column::<At>(row, 1)?.0,
-                    silent_for: now.since(column::<At>(row, 2)?.0),
-                })
+        Ok(readable(&rows, "a worker's report", |row| {
+            let now = self.now().map_or_else(|| column::<At>(row, 3), Ok)?.0;
+            Ok(WorkerView {
+                report: report(column(row, 0)?)?,
+                since: column::<At>(row, 1)?.0,
+                silent_for: now.since(column::<At>(row, 2)?.0),
             })
-            .collect()
+        }))
     }
 
     /// Publishes the manager's word, if its term is the current one.

@@ -7,7 +7,7 @@ use gristmill_core::{
 use gristmill_text::ScheduleText;
 use tokio_postgres::Row;
 
-use crate::answer::column;
+use crate::answer::{column, readable};
 use crate::errors::corrupt;
 use crate::held::Patience;
 use crate::pool::Taken;
@@ -17,7 +17,7 @@ use crate::store::Inner;
 use crate::wire::At;
 
 /// Reads a stored schedule.
-fn schedule(row: &Row) -> Result<Schedule> {
+pub(crate) fn schedule(row: &Row) -> Result<Schedule> {
     Ok(Schedule {
         declared: ScheduleText::read(column(row, 0)?, column(row, 1)?, column(row, 2)?)?,
         paused: column(row, 3)?,
@@ -61,7 +61,8 @@ async fn save(connection: &mut Taken<'_>, schedule: &Schedule) -> Result<()> {
 impl Inner {
     /// All schedules, by name.
     pub(crate) async fn schedules(&self) -> Result<Vec<Schedule>> {
-        self.pool.read(Sql::ScheduleAll, &[]).await?.iter().map(schedule).collect()
+        let rows = self.pool.read(Sql::ScheduleAll, &[]).await?;
+        Ok(readable(&rows, "a schedule", schedule))
     }
 
     /// Says that a schedule exists.

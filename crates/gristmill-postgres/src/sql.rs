@@ -43,6 +43,9 @@ statements! {
     DueChores = include_str!("sql/due_chores.sql"), (TIMESTAMPTZ);
     DoChore = include_str!("sql/do_chore.sql"), (TEXT, TIMESTAMPTZ);
     Fold = include_str!("sql/fold.sql"), ();
+    CheckTasks = include_str!("sql/check_tasks.sql"), (INT8, INT8);
+    CheckCounts = include_str!("sql/check_counts.sql"), ();
+    CheckPlaces = include_str!("sql/check_places.sql"), ();
     DiagnoseLoad = include_str!("sql/diagnose_load.sql"), ();
     DiagnoseObjects = include_str!("sql/diagnose_objects.sql"), (TEXT);
     DiagnoseSettings = include_str!("sql/diagnose_settings.sql"), ();

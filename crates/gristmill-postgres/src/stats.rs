@@ -3,7 +3,7 @@
 use gristmill_core::{Counters, Minute, Queue, QueueName, QueueStats, Result, Timestamp};
 use tokio_postgres::Row;
 
-use crate::answer::column;
+use crate::answer::{column, readable};
 use crate::codec::{self, count, small};
 use crate::sql::Sql;
 use crate::store::Inner;
@@ -13,13 +13,13 @@ impl Inner {
     /// All queues, by number.
     pub(crate) async fn queues(&self) -> Result<Vec<Queue>> {
         let rows = self.pool.read(Sql::QueueAll, &[]).await?;
-        rows.iter().map(codec::queue).collect()
+        Ok(readable(&rows, "a queue", codec::queue))
     }
 
     /// All queues' numbers, by queue number.
     pub(crate) async fn stats(&self) -> Result<Vec<QueueStats>> {
         let rows = self.pool.read(Sql::Stats, &[&self.now()]).await?;
-        rows.iter().map(stats).collect()
+        Ok(readable(&rows, "a queue's numbers", stats))
     }
 
     /// A queue's last minutes, oldest first.

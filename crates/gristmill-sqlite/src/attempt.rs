@@ -56,11 +56,17 @@ impl Write<'_, '_> {
         end: AttemptEnd,
         error: Option<String>,
     ) -> Result<()> {
-        let mut history = codec::history(row.history.as_deref())?;
+        let known = codec::history(row.history.as_deref());
+        if let Some(why) = known.fault {
+            // For reading only, and it must not keep the task from ending.
+            let history = row.history.as_deref().unwrap_or_default();
+            tracing::warn!(id = row.id, %why, history, "what cannot be read is written over");
+        }
+        let mut history = known.value;
         let over = (history.len() + 1).saturating_sub(self.limits.history);
         history.drain(..over.min(history.len()));
         history.push(Attempt {
-            worker: codec::worker_id(&lease.worker)?,
+            worker: codec::worker_id(&lease.worker),
             claimed_at: lease.claimed_at,
             ended_at: self.now,
             end,

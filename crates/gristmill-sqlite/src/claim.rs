@@ -1,7 +1,9 @@
 //! Claiming: the front of the queue under a new lease.
 
-use gristmill_core::claim::token_claimed_before;
-use gristmill_core::{Claim, ClaimRequest, Queue, Result};
+use std::time::Duration;
+
+use gristmill_core::claim::{damaged, token_claimed_before};
+use gristmill_core::{Claim, ClaimRequest, Outcome, Queue, Result, Settlement, TaskId};
 use rusqlite::params;
 
 use crate::codec;
@@ -67,8 +69,29 @@ impl Write<'_, '_> {
         let delta = self.delta(queue.number);
         delta.processing += open;
         delta.counters.claimed += ids.len() as u64;
-        claim.tasks = picked.into_iter().map(|one| one.task).collect();
+        let mut bad = Vec::new();
+        for one in picked {
+            match one.damaged {
+                None => claim.tasks.push(one.task),
+                Some(why) => bad.push((one.task.id, damaged(&why))),
+            }
+        }
+        if !bad.is_empty() {
+            self.set_aside(&mut claim, bad)?;
+        }
         Ok(claim)
+    }
+
+    /// What was taken and cannot be read fails at once, where people look; its
+    /// neighbours are handed out.
+    fn set_aside(&mut self, claim: &mut Claim, bad: Vec<(TaskId, String)>) -> Result<()> {
+        claim.failed.extend(bad.iter().map(|(id, _)| *id));
+        let fail = |(id, why)| Settlement::new(id, claim.token, Outcome::Fail(why));
+        self.settle(&bad.into_iter().map(fail).collect::<Vec<_>>())?;
+        if claim.tasks.is_empty() {
+            claim.next_due = Some(Duration::ZERO);
+        }
+        Ok(())
     }
 
     fn pick(&self, queue: &Queue, request: &ClaimRequest) -> Result<(Vec<Picked>, Option<u32>)> {

@@ -1,8 +1,8 @@
 //! Values as this store's columns hold them. What is text there is written as in
 //! every store (`gristmill-text`).
 
-use gristmill_core::{Attempt, Result, Timestamp};
-use gristmill_text::StoredQueue;
+use gristmill_core::{Attempt, Timestamp};
+use gristmill_text::{Readable, StoredQueue};
 pub(crate) use gristmill_text::{headers, headers_text, history_text, queue_texts, worker_id};
 use rusqlite::Row;
 
@@ -21,7 +21,7 @@ pub(crate) fn queue(row: &Row<'_>) -> rusqlite::Result<StoredQueue> {
 }
 
 /// A task's history, whose instants are microseconds here.
-pub(crate) fn history(stored: Option<&str>) -> Result<Vec<Attempt>> {
+pub(crate) fn history(stored: Option<&str>) -> Readable<Vec<Attempt>> {
     gristmill_text::history::<i64>(stored)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gristmill_core::{ClaimedTask, Payload, Queue, Result, Timestamp};
+use gristmill_core::{ClaimedTask, Encoding, Payload, Queue, Result, Timestamp};
 use rusqlite::{Row as SqlRow, params};
 
 use crate::codec;
@@ -22,20 +22,27 @@ pub(crate) struct Picked {
     /// It has a key and holds the waiting place.
     pub(crate) waiting: bool,
     expiries: u32,
+    /// What of it cannot be read: it is taken, but not handed out.
+    pub(crate) damaged: Option<String>,
 }
 
 /// A task's place in the claim order.
 type Entry = (i16, i64, i64);
 
 impl Picked {
-    fn read(row: &SqlRow<'_>) -> rusqlite::Result<(Self, i64, Option<String>)> {
+    fn read(row: &SqlRow<'_>) -> rusqlite::Result<Self> {
         let key: Option<String> = row.get(4)?;
         let expiries: u32 = row.get(8)?;
         let payload: Vec<u8> = row.get(14)?;
+        let (encoding, strange) = match encoding(row.get(10)?) {
+            Ok(encoding) => (encoding, None),
+            Err(why) => (Encoding::Raw, Some(why)),
+        };
+        let headers = codec::headers(row.get::<_, Option<String>>(13)?.as_deref());
         let waiting = key.is_some() && row.get::<_, i64>(5)? == 0;
         let task = ClaimedTask {
             id: gristmill_core::TaskId(row.get(2)?),
-            payload: Payload::raw(payload),
+            payload: Payload { bytes: payload.into(), encoding },
             key,
             group: row.get(11)?,
             source: row.get(12)?,
@@ -45,22 +52,13 @@ impl Picked {
             created_at: Timestamp::from_micros(row.get(9)?),
             run_at: Timestamp::from_micros(row.get(1)?),
             prev_run_at: row.get::<_, Option<i64>>(15)?.map(Timestamp::from_micros),
-            headers: gristmill_core::Headers::new(),
+            headers: headers.value,
             concurrent: None,
             slot: None,
             alone: expiries >= 2,
         };
-        let picked = Picked { task, delayed: row.get(3)?, waiting, expiries };
-        Ok((picked, row.get(10)?, row.get(13)?))
-    }
-
-    /// Fills in what only our own reading can refuse.
-    fn decode((mut picked, stored, headers): (Self, i64, Option<String>)) -> Result<Self> {
-        picked.task.payload.encoding = encoding(stored)?;
-        if headers.is_some() {
-            picked.task.headers = codec::headers(headers.as_deref())?;
-        }
-        Ok(picked)
+        let damaged = strange.or(headers.fault);
+        Ok(Picked { task, delayed: row.get(3)?, waiting, expiries, damaged })
     }
 }
 
@@ -112,19 +110,12 @@ impl Write<'_, '_> {
             let mut take = |row: &SqlRow<'_>| -> rusqlite::Result<bool> {
                 let size = row.get_ref(14)?.as_blob().map_or(0, <[u8]>::len);
                 bytes += size;
-                let (next, stored, headers) = Picked::read(row)?;
+                let next = Picked::read(row)?;
                 let suspect = next.expiries > 0;
                 if !picked.is_empty() && (suspect || bytes > self.limits.claim_bytes) {
                     full = true;
                     return Ok(true);
                 }
-                let next = Picked::decode((next, stored, headers)).map_err(|e| {
-                    rusqlite::Error::FromSqlConversionFailure(
-                        10,
-                        rusqlite::types::Type::Null,
-                        Box::new(e),
-                    )
-                })?;
                 picked.push(next);
                 full = suspect || picked.len() == max;
                 Ok(full)
@@ -178,7 +169,6 @@ impl Write<'_, '_> {
             params![queue.number, priority, run_at, id],
             Picked::read,
         )?;
-        let picked = picked.map(Picked::decode).transpose()?;
         Ok(picked.map(|picked| (picked, slot)))
     }
 

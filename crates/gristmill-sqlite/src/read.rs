@@ -197,7 +197,7 @@ impl<'a, 'c> Lister<'a, 'c> {
         } else {
             None
         };
-        row.into_task(&queue, lease.as_deref(), Vec::new())
+        Ok(row.into_task(&queue, lease.as_deref(), Vec::new()))
     }
 
     fn with_payload(&self, mut task: Task) -> Result<Task> {

@@ -54,7 +54,7 @@ impl Write<'_, '_> {
             Some(held) if held.until > self.now && held.leader == who.as_str() => held.term,
             Some(held) if held.until > self.now => {
                 return Ok(Leadership {
-                    leader: codec::worker_id(&held.leader)?,
+                    leader: codec::worker_id(&held.leader),
                     term: held.term,
                     remaining: held.until.since(self.now),
                     mine: false,

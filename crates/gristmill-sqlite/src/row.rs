@@ -8,7 +8,6 @@ use rusqlite::{Row as SqlRow, params};
 
 use crate::codec;
 use crate::db::Db;
-use crate::errors::corrupt;
 use crate::lease::Lease;
 use crate::sql::Sql;
 
@@ -168,22 +167,25 @@ impl Row {
     }
 
     /// The task as the port shows it. `lease` is the one it is open under.
-    pub(crate) fn into_task(
-        self,
-        queue: &Queue,
-        lease: Option<&Lease>,
-        payload: Vec<u8>,
-    ) -> Result<Task> {
+    pub(crate) fn into_task(self, queue: &Queue, lease: Option<&Lease>, payload: Vec<u8>) -> Task {
         let state = self.state();
+        let (encoding, strange) = match encoding(self.encoding) {
+            Ok(encoding) => (encoding, None),
+            Err(why) => (Encoding::Raw, Some(why)),
+        };
+        let history = codec::history(self.history.as_deref());
+        let headers = codec::headers(self.headers.as_deref());
+        let faults: Vec<String> =
+            [strange, history.fault, headers.fault].into_iter().flatten().collect();
         let running = u32::from(state == State::Processing);
         let note = match (self.note, self.note_by) {
             (Some(text), by) => Some(Note { text, by: by.unwrap_or_default() }),
             (None, _) => None,
         };
-        Ok(Task {
+        Task {
             id: TaskId(self.id),
             queue: queue.name.clone(),
-            payload: Payload { bytes: payload.into(), encoding: encoding(self.encoding)? },
+            payload: Payload { bytes: payload.into(), encoding },
             key: self.key,
             group: self.group,
             source: self.source,
@@ -198,23 +200,21 @@ impl Row {
             run_at: self.run_at,
             prev_run_at: self.prev_run_at,
             claimed_at: lease.map_or(self.claimed_at, |lease| Some(lease.claimed_at)),
-            lease: match lease {
-                Some(lease) => Some(LeaseView {
-                    worker: codec::worker_id(&lease.worker)?,
-                    until: lease.until,
-                    slot: lease.slot,
-                }),
-                None => None,
-            },
+            lease: lease.map(|lease| LeaseView {
+                worker: codec::worker_id(&lease.worker),
+                until: lease.until,
+                slot: lease.slot,
+            }),
             cancel_requested: self.cancel_requested,
             failed_at: self.failed_at,
             error: self.error,
-            history: codec::history(self.history.as_deref())?,
+            history: history.value,
             note,
             resolved_by: self.resolved_by,
             resolved_at: self.resolved_at,
-            headers: codec::headers(self.headers.as_deref())?,
-        })
+            headers: headers.value,
+            damaged: (!faults.is_empty()).then(|| faults.join("; ")),
+        }
     }
 }
 
@@ -227,10 +227,10 @@ pub(crate) const fn encoding_number(encoding: Encoding) -> i64 {
     }
 }
 
-/// An encoding as it is read back.
-pub(crate) fn encoding(stored: i64) -> Result<Encoding> {
+/// An encoding as it is read back, or what is wrong with it.
+pub(crate) fn encoding(stored: i64) -> Result<Encoding, String> {
     Encoding::ALL
         .into_iter()
         .find(|encoding| encoding_number(*encoding) == stored)
-        .ok_or_else(|| corrupt("a task's encoding", stored))
+        .ok_or_else(|| format!("its encoding is {stored}, which is none"))
 }

@@ -40,7 +40,7 @@ pub fn shares(stored: &str) -> Result<Vec<Share>> {
         .into_iter()
         .map(|share| {
             Ok(Share {
-                worker: worker_id(&share.worker)?,
+                worker: worker_id(&share.worker),
                 queue: queue_name(&share.queue)?,
                 processors: share.processors,
             })

@@ -115,7 +115,7 @@ impl<P: ProcessorText> WorkerText<P> {
             Ok(ProcessorReport { queue, holding, cycle: Duration::from_micros(cycle) })
         };
         Ok(WorkerReport {
-            id: worker_id(&self.id)?,
+            id: worker_id(&self.id),
             host: self.host,
             pid: self.pid,
             version: self.version,

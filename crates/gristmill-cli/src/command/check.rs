@@ -18,8 +18,10 @@ impl Check {
             sqlite.check().await?.iter().map(ToString::to_string).collect()
         } else if let Some(files) = mill.files() {
             files.check().await?.iter().map(ToString::to_string).collect()
+        } else if let Some(postgres) = mill.postgres() {
+            postgres.check().await?.iter().map(ToString::to_string).collect()
         } else {
-            let needed = "a check needs a SQLite store or a file spool";
+            let needed = "a check needs a store that outlives its process";
             return Err(Failure::new(Exit::Wrong, "not_supported", needed));
         };
         mill.close().await?;

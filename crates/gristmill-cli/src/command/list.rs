@@ -127,10 +127,10 @@ fn rows(tasks: &[Task], contracts: &Contracts, now: Timestamp, failed: bool) -> 
         table::new(&[">id", "queue", "state", "key", ">priority", ">attempts", when, last]);
     for task in tasks {
         let instant = if failed { task.failed_at.unwrap_or(task.run_at) } else { task.run_at };
-        let text = if failed {
-            task.error.clone().unwrap_or_default()
-        } else {
-            payload_text(task, contracts)
+        let text = match &task.damaged {
+            _ if failed => task.error.clone().unwrap_or_default(),
+            Some(why) => format!("damaged: {why}"),
+            None => payload_text(task, contracts),
         };
         table.add_row(vec![
             Cell::new(task.id),

@@ -79,6 +79,9 @@ fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
         lines.push(("header", format!("{name}: {value}")));
     }
     lines.push(("payload", cut(&payload_text(task, contracts), 2_000)));
+    if let Some(why) = &task.damaged {
+        lines.push(("damaged", format!("{why}; it fails when its turn comes")));
+    }
     let mut shown = String::new();
     for (name, value) in lines {
         // Writing to a string cannot fail.

@@ -37,6 +37,7 @@ pub(crate) struct TaskJson<'a> {
     resolved_by: Option<&'a str>,
     resolved_at: Option<String>,
     headers: &'a Headers,
+    damaged: Option<&'a str>,
     encoding: &'static str,
     payload: PayloadJson,
 }
@@ -140,6 +141,7 @@ impl<'a> TaskJson<'a> {
             resolved_by: task.resolved_by.as_deref(),
             resolved_at: text(task.resolved_at),
             headers: &task.headers,
+            damaged: task.damaged.as_deref(),
             encoding: task.payload.encoding.as_str(),
             payload: PayloadJson::of(&task.payload, contracts.as_json(&task.queue, &task.payload)),
         }

@@ -18,6 +18,7 @@ mod files;
 mod init;
 mod place;
 mod postgres;
+mod postgres_damaged;
 mod readme;
 mod round_trip;
 mod schedules;

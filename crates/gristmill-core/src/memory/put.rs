@@ -261,6 +261,7 @@ impl State {
             resolved_by: None,
             resolved_at: None,
             headers: new.headers,
+            damaged: None,
         };
         let row = Row {
             payload_len: task.payload.bytes.len(),

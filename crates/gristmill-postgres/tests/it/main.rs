@@ -14,6 +14,7 @@ mod committed_change;
 mod company;
 mod conformance;
 mod crash;
+mod damaged;
 mod held;
 mod migrations;
 mod plans;

@@ -92,7 +92,7 @@ async fn a_corrupt_row_fails_alone() {
     let taken = claim(&store, "q", 2).await;
     place
         .application()
-        .execute_batch("UPDATE gristmill_task SET history = 'rubbish' WHERE id = 1")
+        .execute_batch("UPDATE gristmill_task SET attempts = -1 WHERE id = 1")
         .unwrap();
     let error = Outcome::Error("no".to_owned());
     let settle = |id: usize| {
@@ -103,6 +103,22 @@ async fn a_corrupt_row_fails_alone() {
     let (bad, good) = tokio::join!(settle(0), settle(1));
     assert!(matches!(bad, Err(StoreError::Corrupt(_))), "{bad:?}");
     assert!(good.unwrap()[0].is_recorded());
+    sound(&store).await;
+}
+
+/// A history is for reading only: one that nobody can read holds nothing up.
+#[tokio::test]
+async fn a_task_with_rubbish_for_a_history_is_settled() {
+    let place = Place::new();
+    let store = place.open();
+    declare(&store, "q", SettingsPatch::default()).await;
+    put(&store, "q", vec![task("1")]).await;
+    let taken = claim(&store, "q", 1).await;
+    place.application().execute_batch("UPDATE gristmill_task SET history = 'rubbish'").unwrap();
+    let error = crate::support::settlements(&taken, &Outcome::Error("no".to_owned()));
+    assert!(store.settle(error).await.unwrap()[0].is_recorded());
+    let back = store.get(TaskId(1)).await.unwrap().unwrap();
+    assert_eq!((back.history.len(), back.damaged), (1, None));
     sound(&store).await;
 }
 

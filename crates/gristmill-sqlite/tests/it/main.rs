@@ -11,6 +11,7 @@ mod backups;
 mod claim_cost;
 mod conformance;
 mod crash;
+mod damaged;
 mod files;
 mod full_disk;
 mod group_commit;

@@ -14,7 +14,7 @@ use crate::store::Inner;
 
 /// A sweep goes on with a chore that has more to do for so long; the rest is the
 /// next one's.
-const LONGEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_millis(500);
 
 /// The tasks that failed because their last lease ran out; null where none did.
 pub(crate) fn failed_by_expiry(row: &Row, at: usize) -> Result<Vec<TaskId>> {

@@ -9,6 +9,7 @@
     reason = "a broken expectation ends the test at its line"
 )]
 
+mod beside;
 mod cancels;
 mod committed_change;
 mod company;

@@ -164,26 +164,25 @@ impl Handle {
     }
 }
 
-async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, mut end: watch::Receiver<bool>) {
-    let mut next_sweep = Instant::now() + SWEEP;
+/// Extends and sweeps side by side: a sweep that takes its time, or a store that
+/// does not answer it, holds no lease up.
+async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, end: watch::Receiver<bool>) {
     shared.answered();
+    tokio::join!(
+        extend_in_time(store.clone(), shared.clone(), end.clone()),
+        sweep_each_second(store, shared, end)
+    );
+}
+
+async fn extend_in_time(
+    store: Arc<dyn Store>,
+    shared: Arc<Shared>,
+    mut end: watch::Receiver<bool>,
+) {
     while !*end.borrow() {
-        let now = Instant::now();
-        let (due, until) = due(&shared, now, next_sweep);
+        let (due, until) = due(&shared, Instant::now());
         if !due.is_empty() {
             extend(&store, &shared, due).await;
-            continue;
-        }
-        if now >= next_sweep {
-            match store.sweep().await {
-                Ok(report) => {
-                    shared.answered();
-                    shared.note_failed(&report.failed);
-                    shared.note_oldest(report.oldest_transaction);
-                }
-                Err(error) => tracing::warn!(%error, "the store was not swept"),
-            }
-            next_sweep = Instant::now() + SWEEP;
             continue;
         }
         tokio::select! {
@@ -194,8 +193,30 @@ async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, mut end: watch::Receiv
     }
 }
 
-/// The leases to extend now, and when to look next.
-fn due(shared: &Shared, now: Instant, next_sweep: Instant) -> (Vec<Extension>, Instant) {
+async fn sweep_each_second(
+    store: Arc<dyn Store>,
+    shared: Arc<Shared>,
+    mut end: watch::Receiver<bool>,
+) {
+    while !*end.borrow() {
+        tokio::select! {
+            () = tokio::time::sleep(SWEEP) => {}
+            _ = end.changed() => continue,
+        }
+        match store.sweep().await {
+            Ok(report) => {
+                shared.answered();
+                shared.note_failed(&report.failed);
+                shared.note_oldest(report.oldest_transaction);
+            }
+            Err(error) => tracing::warn!(%error, "the store was not swept"),
+        }
+    }
+}
+
+/// The leases to extend now, and when to look next: in a while when none is held,
+/// since one that is taken up says so.
+fn due(shared: &Shared, now: Instant) -> (Vec<Extension>, Instant) {
     let mut beats = shared.lock();
     beats.held.retain(|_, held| held.lease.strong_count() > 0);
     let due = beats
@@ -205,7 +226,7 @@ fn due(shared: &Shared, now: Instant, next_sweep: Instant) -> (Vec<Extension>, I
         .map(|(token, held)| Extension { token: *token, lease: held.length })
         .collect();
     let next = beats.held.values().map(|held| held.next).min();
-    let until = next.map_or(next_sweep, |next| next.min(next_sweep));
+    let until = next.unwrap_or(now + SWEEP).min(now + SWEEP);
     beats.until = Some(until);
     (due, until)
 }

@@ -326,3 +326,53 @@ async fn handlers_that_block_every_thread_keep_their_leases() {
     let stats = mill.inspect().queue("mails").await.unwrap();
     assert_eq!((stats.counters.claimed, stats.counters.expired), (2, 0));
 }
+
+/// Maintenance that does not get on, because somebody holds what it needs, holds
+/// no heartbeat up: the lease outlives it many times.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_that_hangs_holds_no_heartbeat_up() {
+    let database = database().await;
+    let mill = Mill::open(&database.url()).await.unwrap();
+    mill.declare::<Mail>().lease(Duration::from_secs(1)).await.unwrap();
+    mill.put(Mail::to("ada")).await.unwrap();
+    let (begun, starts) = oneshot::channel();
+    let (finish, finished) = oneshot::channel::<()>();
+    let channels = Arc::new(Mutex::new(Some((begun, finished))));
+    let worker = Worker::new(&mill).handle(move |_: Mail, _| {
+        let channels = channels.lock().unwrap().take();
+        async move {
+            let (begun, finished) = channels.ok_or("it began twice")?;
+            begun.send(()).map_err(|()| "nobody waits")?;
+            finished.await.map_err(|error| error.to_string())
+        }
+    });
+    let handle = worker.start().await.unwrap();
+    starts.await.unwrap();
+    let holder = client(&database).await;
+    // Only the sweep and a worker's report need this table.
+    let hold = "BEGIN; LOCK TABLE gristmill.worker IN ACCESS EXCLUSIVE MODE";
+    holder.batch_execute(hold).await.unwrap();
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                    AND wait_event_type = 'Lock' AND query LIKE '%due_chores%'";
+    until("a sweep waits", async || database.psql(waits).unwrap() != "0").await;
+    let other = Mill::open(&database.url()).await.unwrap().store();
+    let end = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < end {
+        let request = ClaimRequest {
+            queue: QueueName::new("mails").unwrap(),
+            max: 1,
+            lease: None,
+            worker: WorkerId::new("other").unwrap(),
+            source: None,
+            token: Token::random().unwrap(),
+        };
+        let taken = other.claim(request).await.unwrap();
+        assert!(taken.tasks.is_empty(), "the lease was prolonged all the while");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    finish.send(()).unwrap();
+    let left = "SELECT count(*) FROM gristmill.tasks";
+    until("it is done", async || database.psql(left).unwrap() == "0").await;
+    handle.stop().await.unwrap();
+}

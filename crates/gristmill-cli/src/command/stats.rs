@@ -48,7 +48,14 @@ impl Stats {
             Some(files) => files.set_aside().await?.len() as u64,
             None => 0,
         };
+        let open_puts = match mill.postgres() {
+            Some(postgres) => postgres.open_puts().await.unwrap_or_default(),
+            None => Vec::new(),
+        };
         mill.close().await?;
+        for open in open_puts {
+            session.output.warn(&format!("{open}: see 'gristmill doctor'"));
+        }
         if set_aside > 0 {
             // Not in the table: it belongs to no queue any more.
             let files = count(set_aside, "file");

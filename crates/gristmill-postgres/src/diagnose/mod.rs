@@ -7,6 +7,7 @@ mod subject;
 
 use gristmill_core::{Diagnosis, Result, StoreError, Token};
 
+use crate::PostgresStore;
 use crate::answer::column;
 use crate::errors::{Intent, fault};
 use crate::migration;
@@ -14,7 +15,36 @@ use crate::sql::Sql;
 use crate::store::Inner;
 use drift::Object;
 
+impl PostgresStore {
+    /// Transactions of others with puts or settlements in them that are open for
+    /// longer than ten seconds, each in a sentence.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn open_puts(&self) -> Result<Vec<String>> {
+        let holders = self.inner.holders().await?;
+        Ok(holders.iter().filter_map(server::open_for_long).collect())
+    }
+}
+
 impl Inner {
+    async fn holders(&self) -> Result<Vec<server::Holder>> {
+        let rows = self.pool.read(Sql::DiagnoseTransactions, &[&self.now()]).await?;
+        let holder = |row| {
+            Ok(server::Holder {
+                kind: column(row, 0)?,
+                name: column(row, 1)?,
+                seconds: column(row, 2)?,
+                who: column(row, 3)?,
+                program: column(row, 4)?,
+                state: column(row, 5)?,
+                age: column(row, 6)?,
+                is_ours: column(row, 7)?,
+            })
+        };
+        rows.iter().map(holder).collect()
+    }
+
     /// What is not as it should be.
     pub(crate) async fn diagnose(&self) -> Result<Vec<Diagnosis>> {
         let mut found = match self.drift().await {
@@ -32,17 +62,7 @@ impl Inner {
             let (name, value): (String, String) = (column(row, 0)?, column(row, 1)?);
             found.extend(server::setting(&name, &value));
         }
-        for row in self.pool.read(Sql::DiagnoseTransactions, &[&self.now()]).await? {
-            found.extend(server::holder(&server::Holder {
-                kind: column(&row, 0)?,
-                name: column(&row, 1)?,
-                seconds: column(&row, 2)?,
-                who: column(&row, 3)?,
-                program: column(&row, 4)?,
-                state: column(&row, 5)?,
-                age: column(&row, 6)?,
-            }));
-        }
+        found.extend(self.holders().await?.iter().filter_map(server::holder));
         let schema = &self.pool.texts.schema;
         for row in self.pool.read(Sql::DiagnoseTables, &[schema]).await? {
             found.extend(server::table(&server::Table {

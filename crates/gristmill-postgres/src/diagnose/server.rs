@@ -4,6 +4,8 @@ use gristmill_core::Diagnosis;
 
 /// A transaction that is open for longer holds vacuum up noticeably.
 const LONG_SECONDS: f64 = 60.0;
+/// One with puts in it keeps those who wait for its keys after this long.
+const PUTS_SECONDS: f64 = 10.0;
 /// ... and for so long that the tables will have grown by much.
 const VERY_LONG_SECONDS: f64 = 3600.0;
 /// A slot that is so many transactions behind is forgotten rather than slow.
@@ -60,6 +62,8 @@ pub(super) struct Holder {
     pub(super) program: String,
     pub(super) state: String,
     pub(super) age: i32,
+    /// It has put tasks, or settled some.
+    pub(super) is_ours: bool,
 }
 
 pub(super) fn holder(holder: &Holder) -> Option<Diagnosis> {
@@ -76,6 +80,16 @@ pub(super) fn holder(holder: &Holder) -> Option<Diagnosis> {
             )
         });
     };
+    if holder.is_ours && seconds >= PUTS_SECONDS {
+        return Some(Diagnosis::note(
+            "open_puts",
+            open_puts(holder, seconds),
+            format!(
+                "what it put does not run before it commits, and puts of the same keys wait for it: \
+             look at that program, or end it with pg_terminate_backend({name})"
+            ),
+        ));
+    }
     if seconds < LONG_SECONDS {
         return None;
     }
@@ -98,6 +112,20 @@ pub(super) fn holder(holder: &Holder) -> Option<Diagnosis> {
     };
     let make = if seconds < VERY_LONG_SECONDS { Diagnosis::note } else { Diagnosis::grave };
     Some(make("oldest_transaction", found, remedy))
+}
+
+fn open_puts(holder: &Holder, seconds: f64) -> String {
+    let Holder { name, who, program, state, .. } = holder;
+    format!(
+        "a transaction of {who} ({program}, process {name}, {state}) with puts or settlements in \
+         it is open for {seconds:.0} s"
+    )
+}
+
+/// Transactions with puts in them that are open for long, in words.
+pub(super) fn open_for_long(holder: &Holder) -> Option<String> {
+    let seconds = holder.seconds.filter(|seconds| *seconds >= PUTS_SECONDS)?;
+    holder.is_ours.then(|| open_puts(holder, seconds))
 }
 
 /// A table of the store in numbers.
@@ -193,7 +221,8 @@ mod tests {
     fn open_for(kind: &str, seconds: Option<f64>, age: i32) -> Option<Diagnosis> {
         let text = |text: &str| text.to_owned();
         let (name, who, program, state) = (text("7"), text("ada"), text("report"), text("active"));
-        holder(&Holder { kind: text(kind), name, seconds, who, program, state, age })
+        let is_ours = kind == "ours";
+        holder(&Holder { kind: text(kind), name, seconds, who, program, state, age, is_ours })
     }
 
     #[test]
@@ -203,6 +232,8 @@ mod tests {
         assert!(!long.grave && long.found.contains("process 7") && long.found.contains("90 s"));
         assert!(open_for("transaction", Some(9_000.0), 5).is_some_and(|d| d.grave));
         assert!(open_for("prepared", Some(90.0), 5).is_some_and(|d| d.remedy.contains("PREPARED")));
+        assert_eq!(open_for("ours", Some(5.0), 5), None);
+        assert!(open_for("ours", Some(15.0), 5).is_some_and(|d| d.code == "open_puts"));
         assert_eq!(open_for("slot", None, 5), None);
         assert!(open_for("slot", None, 20_000_000).is_some_and(|d| d.grave));
     }

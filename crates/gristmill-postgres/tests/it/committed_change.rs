@@ -347,3 +347,28 @@ async fn crossing(
     open.rollback().await.unwrap();
     told
 }
+
+/// Who looks is told of a transaction with puts in it that stays open.
+#[tokio::test]
+async fn old_transactions_with_puts_in_them_are_told() {
+    let (database, store, mut application) = with_queue(SettingsPatch::default()).await;
+    let mut idle = crate::support::application(&database.url()).await;
+    let reader = idle.transaction().await.unwrap();
+    reader.query_one("SELECT count(*) FROM gristmill.task", &[]).await.unwrap();
+    let open = application.transaction().await.unwrap();
+    store.put_in(&open, &request("q", vec![keyed("1")])).await.unwrap().1.committed();
+    assert!(store.open_puts().await.unwrap().is_empty(), "it may commit at any moment");
+    // The age is the server's; a store on a clock that is ahead sees it grown.
+    let now = gristmill_core::Clock::now(&gristmill_core::SystemClock::default());
+    let ahead = gristmill_core::ManualClock::at(now.after(Duration::from_secs(75)));
+    let options =
+        gristmill_postgres::Options { clock: Some(Arc::new(ahead)), ..Default::default() };
+    let later = PostgresStore::open(&database.url(), options).await.unwrap();
+    let told = later.open_puts().await.unwrap();
+    assert_eq!(told.len(), 1, "the reader has none: {told:?}");
+    assert!(told[0].contains("with puts or settlements in it is open for"), "{told:?}");
+    let found = later.diagnose().await.unwrap();
+    assert!(found.iter().any(|found| found.code == "open_puts"), "{found:?}");
+    open.commit().await.unwrap();
+    assert!(later.open_puts().await.unwrap().is_empty());
+}

@@ -38,6 +38,10 @@ impl Grain {
         let frame = "{\"number\":,\"filler\":\"\"}".len() + number.to_string().len();
         Grain { number, filler: "x".repeat(100usize.saturating_sub(frame)) }
     }
+
+    pub(super) const fn number(&self) -> usize {
+        self.number
+    }
 }
 
 impl TaskType for Grain {

@@ -26,6 +26,7 @@ pub(crate) enum Step {
     BulkPut,
     ClaimSettle,
     WorkerDrain,
+    AwkwardDrain,
     Put8,
     Put64,
     Put256,
@@ -37,8 +38,8 @@ pub(crate) enum Step {
 }
 
 use Step::{
-    BulkPut, ClaimSettle, MemoryCycle, Put8, Put64, Put256, StartFiles, StartMemory, StartPostgres,
-    StartSqlite, WorkerDrain,
+    AwkwardDrain, BulkPut, ClaimSettle, MemoryCycle, Put8, Put64, Put256, StartFiles, StartMemory,
+    StartPostgres, StartSqlite, WorkerDrain,
 };
 
 impl Step {
@@ -48,6 +49,7 @@ impl Step {
             BulkPut => "bulk_put",
             ClaimSettle => "claim_settle",
             WorkerDrain => "worker_drain",
+            AwkwardDrain => "drain_errors",
             Put8 => "put_8",
             Put64 => "put_64",
             Put256 => "put_256",
@@ -65,6 +67,7 @@ impl Step {
             BulkPut => "bulk put",
             ClaimSettle => "claim and settle",
             WorkerDrain => "a worker",
+            AwkwardDrain => "a worker whose tasks fail or have follow-ups",
             Put8 => "8 callers, a task each",
             Put64 => "64 callers, a task each",
             Put256 => "256 callers, a task each",
@@ -102,7 +105,9 @@ impl Target {
                 StartSqlite,
             ],
             Target::Files(_) => &[BulkPut, ClaimSettle, WorkerDrain, StartFiles],
-            Target::Postgres(_) => &[BulkPut, ClaimSettle, WorkerDrain, Put8, StartPostgres],
+            Target::Postgres(_) => {
+                &[BulkPut, ClaimSettle, WorkerDrain, AwkwardDrain, Put8, StartPostgres]
+            }
         }
     }
 
@@ -130,6 +135,7 @@ impl Target {
                 BulkPut => postgres::put::bulk(url, plan).await?,
                 ClaimSettle => postgres::drain::by_port(url, plan).await?,
                 WorkerDrain => postgres::drain::by_process(url, plan).await?,
+                AwkwardDrain => postgres::awkward::drains(url, plan).await?,
                 Put8 => postgres::put::callers(url, plan).await?.into(),
                 StartPostgres => start::on_postgres(url, plan).await?,
                 other => return Err(BenchError::NotHere(other.name())),

@@ -91,6 +91,9 @@ fn postgres_is_measured_with_what_it_costs_the_server() {
         "worker_drain",
         "worker_drain_4",
         "worker_drain_4_each",
+        "drain_errors",
+        "drain_failing",
+        "drain_follow_ups",
         "put_8",
     ] {
         assert_rate(&rows, name);

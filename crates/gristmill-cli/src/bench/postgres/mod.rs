@@ -1,5 +1,6 @@
 //! The PostgreSQL store beside bare statements on the same server.
 
+pub(super) mod awkward;
 pub(super) mod drain;
 pub(super) mod put;
 

@@ -210,6 +210,8 @@ ALTER TABLE gristmill.lease
     ALTER COLUMN open  SET STORAGE EXTERNAL, ALTER COLUMN ids  SET STORAGE EXTERNAL,
     ALTER COLUMN keyed SET STORAGE EXTERNAL, ALTER COLUMN keys SET STORAGE EXTERNAL,
     ALTER COLUMN tasks SET STORAGE EXTERNAL;
+-- For who looks for the leases of some tasks.
+CREATE INDEX lease_queue ON gristmill.lease (queue);
 -- A slot is held by one lease of its group at a time, whoever claims.
 CREATE UNIQUE INDEX lease_slot ON gristmill.lease (queue, grp, slot) WHERE slot IS NOT NULL;
 CREATE INDEX lease_group ON gristmill.lease (queue, grp) WHERE grp IS NOT NULL;

@@ -28,6 +28,7 @@ mod subject_binding;
 mod subject_isolation;
 mod subject_load;
 mod subject_races;
+mod subject_rights;
 mod subject_sweep;
 mod subjects;
 mod support;

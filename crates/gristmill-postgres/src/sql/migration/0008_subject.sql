@@ -79,14 +79,15 @@ $$;
 -- Where a queue's subjects are now, and how statements speak of them:
 --   place     the table; whole_name as statements name it
 --   col       the column; number its number there
---   cast_to   its type; same: the schema of the type's `=`
+--   cast_to   its type, below any domain; same: the schema of the type's `=`
 --   plain     a pattern of keys that certainly are values of that type
 --   spelling  the column's text, of a row called s
 --   hold      the lock that keeps the row's key as it is
 --   indexed   whether a row can be found by it without reading all
 --   fault     why it cannot be told: a sentence, or subject_table_gone
--- Types are the server's own and those of extensions: the deleter's trigger runs
--- with the rights of this schema's owner, and must not run a cast or operator of
+-- Types are the server's own, those of extensions, enumerations without casts of
+-- their own, and domains over these, without the checks of the domain: the deleter's
+-- trigger runs with the rights of this schema's owner, and must not run a function of
 -- somebody else's with them.
 CREATE FUNCTION gristmill.subject_place(
     p_queue integer, OUT place oid, OUT number smallint, OUT whole_name text, OUT col text,
@@ -121,8 +122,9 @@ BEGIN
     END IF;
     whole_name := place::regclass;
     -- One statement, because every put asks.
-    SELECT a.attname, format_type(a.atttypid, -1) AS cast_to, coalesce(b.oid, t.oid) AS type,
-           t.typtype = 'e' AS is_enum,
+    SELECT a.attname, format_type(coalesce(b.oid, t.oid), -1) AS cast_to,
+           coalesce(b.oid, t.oid) AS type,
+           coalesce(b.typtype, t.typtype) = 'e' AS is_enum,
            coalesce(b.typnamespace, t.typnamespace)::regnamespace::text AS schema,
            i.is_key, i.is_first
       INTO v_is
@@ -148,15 +150,16 @@ BEGIN
         WHEN 'bigint' THEN '^(0|-?[1-9][0-9]{0,17})$'
         WHEN 'uuid' THEN '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
         WHEN 'text' THEN '' WHEN 'character varying' THEN '' END;
-    IF NOT v_is.is_enum AND v_is.schema <> 'pg_catalog'
-       AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_type'::regclass
-                          AND d.objid = v_is.type AND d.deptype = 'e') THEN
+    IF (CASE WHEN v_is.schema = 'pg_catalog' THEN false
+             WHEN v_is.is_enum THEN EXISTS (SELECT 1 FROM pg_cast c
+                                             WHERE v_is.type IN (c.castsource, c.casttarget))
+             ELSE NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_type'::regclass
+                                 AND d.objid = v_is.type AND d.deptype = 'e') END) THEN
         fault := format('column %s of table %s has the type %s, which no key can be compared with',
                         col, whole_name, cast_to);
         RETURN;
     END IF;
-    spelling := CASE WHEN v_is.is_enum THEN format('enum_out(s.%I)::text', col)
-                     ELSE format('s.%I::text', col) END;
+    spelling := format('s.%I::text', col);
     same := CASE WHEN v_is.is_enum THEN 'pg_catalog' ELSE v_is.schema END;
     -- Who updates a column that is in no unique index does not mind a key share.
     hold := CASE WHEN v_is.is_key THEN 'KEY SHARE' ELSE 'SHARE' END;

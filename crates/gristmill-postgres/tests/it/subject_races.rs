@@ -128,3 +128,14 @@ async fn the_worker_of_a_deleted_subject_is_told_and_its_neighbours_run_on() {
         client.query(settle, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
     assert_eq!(answers, ["gone", "recorded"]);
 }
+
+#[tokio::test]
+async fn a_place_that_no_task_holds_stops_no_deletion() {
+    let database = database_within().await;
+    let client = application(&database.url()).await;
+    client.batch_execute(SHOP).await.unwrap();
+    let damage = "INSERT INTO gristmill.flight (queue, key, id) VALUES (10000, '1', 999);
+        SET statement_timeout = '20s'; DELETE FROM item WHERE id = 1";
+    client.batch_execute(damage).await.unwrap();
+    assert!(standing(&client, "1").await.is_empty());
+}

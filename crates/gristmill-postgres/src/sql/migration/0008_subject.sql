@@ -342,7 +342,7 @@ BEGIN
                  WHERE f.key = ANY (v_keys) AND f.queue = p_queue AND f.id = ANY (v_missed)
                    AND (SELECT t.id FROM gristmill.task t WHERE t.id = f.id) IS NULL
                    AND (SELECT l.token FROM gristmill.lease l
-                         WHERE l.queue = p_queue AND f.id = ANY (l.open)) IS NULL;
+                         WHERE l.queue = p_queue AND f.id = ANY (l.open) LIMIT 1) IS NULL;
             END IF;
             DELETE FROM gristmill.flight f WHERE f.key = ANY (v_flown) AND f.queue = p_queue;
             INSERT INTO gristmill.delta (at, queue, processing)

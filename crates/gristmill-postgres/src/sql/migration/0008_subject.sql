@@ -279,9 +279,38 @@ $$;
 --
 -- The order is that of settlements, which hold a lease when they free a key and
 -- un-block the task behind it: leases by token, what is in flight, what waits,
--- what failed. Claims wait for no task at all. What remains (a task that is
--- claimed again between two looks) is a deadlock that the server ends.
+-- what failed. Claims wait for no task at all. A lease that shows up at a later look
+-- may be out of that order, so nobody waits for it who holds others: everything is
+-- given back and begun again.
 CREATE FUNCTION gristmill.subjects_gone(p_queue integer, p_keys text[]) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_keys text[] := p_keys;
+    v_gone bigint := 0;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM gristmill.see_all(p_queue, p_keys);
+    ELSE
+        -- Most rows have no task; those need no subtransaction.
+        v_keys := gristmill.keys_standing(p_queue, p_keys);
+    END IF;
+    WHILE v_keys <> '{}' LOOP
+        BEGIN
+            v_gone := gristmill.take_subjects(p_queue, v_keys);
+            EXIT;
+        EXCEPTION WHEN SQLSTATE 'GM002' THEN
+            NULL;
+        END;
+    END LOOP;
+    -- Last: whoever fails a task holds its lease and would wait for this.
+    PERFORM gristmill.take_markers(p_queue, p_keys, false);
+    DELETE FROM gristmill.subject_failed f WHERE f.key = ANY (p_keys) AND f.queue = p_queue;
+    RETURN v_gone;
+END
+$$;
+
+-- One try of it. GM002: a lease came up late, and somebody holds it.
+CREATE FUNCTION gristmill.take_subjects(p_queue integer, p_keys text[]) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_now     timestamptz := clock_timestamp();
@@ -289,6 +318,7 @@ DECLARE
     v_flown   text[];
     v_ids     bigint[];
     v_tokens  uuid[];
+    v_free    uuid[];
     v_cut     bigint[];
     v_gone    bigint[];
     v_missed  bigint[];
@@ -296,10 +326,8 @@ DECLARE
     v_failed  integer;
     v_done    integer;
     v_all     bigint := 0;
+    v_held    boolean := false;
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        PERFORM gristmill.see_all(p_queue, p_keys);
-    END IF;
     LOOP
         v_keys := gristmill.keys_standing(p_queue, v_keys);
         EXIT WHEN v_keys = '{}';
@@ -314,8 +342,18 @@ BEGIN
                    AND CASE WHEN cardinality(v_ids) <= 64 THEN l.open && v_ids
                             -- Two long lists side by side, not each by each.
                             ELSE EXISTS (SELECT unnest(l.open) INTERSECT SELECT unnest(v_ids)) END);
-            PERFORM 1 FROM gristmill.lease l
-              WHERE l.token = ANY (v_tokens) ORDER BY l.token FOR UPDATE;
+            IF v_held THEN
+                v_free := ARRAY(SELECT l.token FROM gristmill.lease l
+                                 WHERE l.token = ANY (v_tokens) FOR UPDATE SKIP LOCKED);
+                IF EXISTS (SELECT 1 FROM gristmill.lease l
+                            WHERE l.token = ANY (v_tokens) AND l.token <> ALL (v_free)) THEN
+                    RAISE EXCEPTION USING ERRCODE = 'GM002';
+                END IF;
+            ELSE
+                PERFORM 1 FROM gristmill.lease l
+                  WHERE l.token = ANY (v_tokens) ORDER BY l.token FOR UPDATE;
+            END IF;
+            v_held := v_held OR v_tokens <> '{}';
             WITH cut AS (
                 UPDATE gristmill.lease l
                    SET open = ARRAY(SELECT unnest(l.open) EXCEPT SELECT unnest(v_ids) ORDER BY 1),
@@ -372,8 +410,6 @@ BEGIN
         INSERT INTO gristmill.delta (at, queue, failed_now, done_kept)
         SELECT v_now, p_queue, -v_failed, -v_done WHERE v_failed + v_done > 0;
     END LOOP;
-    PERFORM gristmill.take_markers(p_queue, p_keys, false);
-    DELETE FROM gristmill.subject_failed f WHERE f.key = ANY (p_keys) AND f.queue = p_queue;
     INSERT INTO gristmill.delta (at, queue, subject_gone)
     SELECT v_now, p_queue, v_all WHERE v_all > 0;
     RETURN v_all;

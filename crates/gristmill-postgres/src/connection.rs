@@ -4,12 +4,18 @@ use std::collections::HashMap;
 
 use gristmill_core::{Result, StoreError};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Row, Statement, Transaction};
+use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement, Transaction};
 
 use crate::StatementMode;
 use crate::driver::Driver;
+use crate::errors::{Intent, fault};
 use crate::server::Server;
 use crate::sql::Sql;
+
+/// The transactions that our statements are written for: who waited for a lock
+/// sees what its holder did. A database or role may have stricter ones as its
+/// default, in which he would be told to try again instead.
+pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 /// The default name of the schema, as it stands in every `.sql` file.
 const SCHEMA: &str = "gristmill";
@@ -52,6 +58,8 @@ pub(crate) struct Connection {
     client: Client,
     mode: StatementMode,
     prepared: HashMap<Sql, Statement>,
+    /// A statement by itself would be a stricter transaction than ours.
+    is_strict: bool,
     /// Between BEGIN and COMMIT: not to be given to anybody else.
     pub(crate) in_transaction: bool,
 }
@@ -62,7 +70,7 @@ impl Connection {
         server: &Server,
         mode: StatementMode,
     ) -> Result<Self> {
-        let server = server.clone();
+        let (server, limit) = (server.clone(), server.patience());
         let opening = driver.spawn(async move { server.connect().await });
         let ended = |error| StoreError::Unavailable(format!("no connection was made: {error}"));
         let (client, connection) = opening.await.map_err(ended)??;
@@ -71,7 +79,15 @@ impl Connection {
                 tracing::debug!(%error, "a connection to PostgreSQL ended");
             }
         });
-        Ok(Connection { client, mode, prepared: HashMap::new(), in_transaction: false })
+        let is_strict = match tokio::time::timeout(limit, is_strict(&client)).await {
+            Ok(answer) => answer.map_err(|e| fault(&e, Intent::Read))?,
+            Err(_) => {
+                let why = format!("no answer on a new connection within {limit:?}");
+                return Err(StoreError::Unavailable(why));
+            }
+        };
+        let (prepared, in_transaction) = (HashMap::new(), false);
+        Ok(Connection { client, mode, prepared, is_strict, in_transaction })
     }
 
     /// Whether it can be used again.
@@ -88,7 +104,7 @@ impl Connection {
     ) -> Result<Vec<Row>, Error> {
         if self.mode == StatementMode::Unnamed {
             let typed: Vec<_> = typed(sql, values).collect();
-            return self.client.query_typed(texts.of(sql), &typed).await;
+            return self.as_ours(self.client.query_typed(texts.of(sql), &typed)).await;
         }
         let statement = match self.prepared.get(&sql) {
             Some(statement) => statement.clone(),
@@ -98,13 +114,43 @@ impl Connection {
                 made
             }
         };
-        self.client.query(&statement, values).await
+        self.as_ours(self.client.query(&statement, values)).await
+    }
+
+    /// Runs a statement in a transaction of the kind it is written for. Where a
+    /// plain one would be another kind, BEGIN and COMMIT are sent around it at
+    /// once: no more waiting, and nothing that outlives the transaction, which
+    /// a pooler would hand to somebody else.
+    async fn as_ours<T>(
+        &self,
+        statement: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        if !self.is_strict || self.in_transaction {
+            return statement.await;
+        }
+        // Each sends when it is first polled, in this order.
+        let (begun, answer, ended) =
+            tokio::join!(self.script(BEGIN), statement, self.script("COMMIT"));
+        begun?;
+        let answer = answer?;
+        ended.map(|()| answer)
     }
 
     /// Runs a script without values.
     pub(crate) async fn script(&self, text: &str) -> Result<(), Error> {
         self.client.batch_execute(text).await
     }
+}
+
+/// Whether a transaction begun without further words is stricter than ours.
+async fn is_strict(client: &Client) -> Result<bool, Error> {
+    let said = client.simple_query("SHOW default_transaction_isolation").await?;
+    let level = said.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    // "read uncommitted" is the same in PostgreSQL.
+    Ok(level.is_some_and(|level| !level.starts_with("read ")))
 }
 
 /// Runs one statement in the caller's transaction, without a name: the

@@ -94,6 +94,21 @@ impl Inner {
         }
     }
 
+    /// As [`Inner::ended`], of a change to one queue. A similar name is looked
+    /// for only when the change's connection is given back: there may be no
+    /// other one, and everybody waits for its lock.
+    async fn ended_of<T>(
+        &self,
+        queue: &QueueName,
+        change: Change<'_>,
+        answer: Result<T>,
+    ) -> Result<T> {
+        match self.ended(change, answer).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.named(error, queue).await),
+        }
+    }
+
     /// Says that a queue exists.
     pub(crate) async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {
         let mut change = self.change().await?;
@@ -119,10 +134,10 @@ impl Inner {
                 }
                 change.adopt(queue, false).await
             }
-            Ok(None) => Err(self.unknown_queue(name).await),
+            Ok(None) => Err(unknown(name)),
             Err(error) => Err(error),
         };
-        let declared = self.ended(change, answer).await?;
+        let declared = self.ended_of(name, change, answer).await?;
         self.woken(std::slice::from_ref(&declared.queue.name));
         Ok(declared)
     }
@@ -136,10 +151,10 @@ impl Inner {
                 queue.paused_by = paused.then(|| by.to_owned());
                 change.save(&queue).await
             }
-            Ok(None) => Err(self.unknown_queue(name).await),
+            Ok(None) => Err(unknown(name)),
             Err(error) => Err(error),
         };
-        self.ended(change, answer).await?;
+        self.ended_of(name, change, answer).await?;
         if !paused {
             self.woken(std::slice::from_ref(name));
         }
@@ -148,14 +163,19 @@ impl Inner {
 
     /// Keeps a queue's contract text, unless it would break standing tasks.
     pub(crate) async fn register_contract(&self, asked: ContractChange) -> Result<ContractAnswer> {
+        let name = asked.queue.clone();
         let mut change = self.change().await?;
-        let answer = match change.find(&asked.queue).await {
+        let answer = match change.find(&name).await {
             Ok(Some(queue)) => register(&mut change, queue, asked).await,
-            Ok(None) => Err(self.unknown_queue(&asked.queue).await),
+            Ok(None) => Err(unknown(&name)),
             Err(error) => Err(error),
         };
-        self.ended(change, answer).await
+        self.ended_of(&name, change, answer).await
     }
+}
+
+fn unknown(queue: &QueueName) -> StoreError {
+    StoreError::UnknownQueue { name: queue.to_string(), suggestion: None }
 }
 
 async fn declare(change: &mut Change<'_>, declaration: Declaration) -> Result<Declared> {

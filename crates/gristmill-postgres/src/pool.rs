@@ -21,7 +21,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::StatementMode;
-use crate::connection::{Connection, Texts};
+use crate::connection::{BEGIN, Connection, Texts};
 use crate::driver::Driver;
 use crate::errors::{Intent, fault, is_retryable};
 use crate::server::Server;
@@ -206,7 +206,7 @@ impl Taken<'_> {
     /// is closed, which undoes everything.
     pub(crate) async fn begin(&mut self) -> Result<()> {
         self.in_transaction = true;
-        self.script("BEGIN").await.map_err(|e| fault(&e, Intent::Read))
+        self.script(BEGIN).await.map_err(|e| fault(&e, Intent::Read))
     }
 
     /// One statement of a transaction: until the commit nothing is written.

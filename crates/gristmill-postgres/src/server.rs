@@ -1,5 +1,7 @@
 //! The server that a URL names, and how a connection to it is made.
 
+use std::time::Duration;
+
 use gristmill_core::{Result, StoreError};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Socket};
@@ -48,14 +50,19 @@ impl Server {
 
     /// A connection, or what is in its way.
     pub(crate) async fn connect(&self) -> Result<(Client, Link)> {
-        let limit = self.config.get_connect_timeout().copied().unwrap_or_default();
-        let limit = limit.saturating_mul(2);
+        let limit = self.patience();
         let made =
             tokio::time::timeout(limit, self.config.connect(Connector::clone(&self.connector)));
         match made.await {
             Ok(made) => made.map_err(|e| connecting(&e)),
             Err(_) => Err(StoreError::Unavailable(format!("no connection within {limit:?}"))),
         }
+    }
+
+    /// How long one that answers at all may take with what makes a connection.
+    pub(crate) fn patience(&self) -> Duration {
+        let limit = self.config.get_connect_timeout().copied().unwrap_or_default();
+        limit.saturating_mul(2)
     }
 
     #[cfg(test)]

@@ -19,6 +19,7 @@ mod init;
 mod place;
 mod postgres;
 mod postgres_damaged;
+mod postgres_defaults;
 mod readme;
 mod round_trip;
 mod schedules;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use gristmill_conformance::{Harness, LIMIT, behaviours, check, history};
+use gristmill_conformance::{Behaviour, Harness, LIMIT, behaviours, check, history};
 use gristmill_core::{Limits, ManualClock, Store};
 use gristmill_pgserver::Database;
 
@@ -12,16 +12,20 @@ use crate::support::{database_within, on_clock};
 
 /// Opens stores on a database of its own; `open` empties it.
 #[derive(Default)]
-struct Databases {
-    last: Mutex<Option<Arc<Database>>>,
+pub(crate) struct Databases {
+    pub(crate) last: Mutex<Option<Arc<Database>>>,
     /// Through a pgbouncer in transaction mode.
-    pooled: bool,
+    pub(crate) pooled: bool,
+    /// More words of the URL.
+    pub(crate) words: &'static str,
+    /// What transactions are by the database's default.
+    pub(crate) level: Option<&'static str>,
 }
 
 impl Databases {
     async fn store(&self, clock: Arc<ManualClock>, limits: Limits) -> Arc<dyn Store> {
         let database = self.last.lock().unwrap().clone().expect("opened before");
-        let url = if self.pooled {
+        let mut url = if self.pooled {
             let listen = database.url().replace('%', "%25").replace('&', "%26");
             let pooled = tokio::task::spawn_blocking(move || database.pgbouncer_url());
             let pooled = pooled.await.expect("a thread").expect("pgbouncer runs");
@@ -30,8 +34,25 @@ impl Databases {
         } else {
             database.url()
         };
+        if !self.words.is_empty() {
+            url = format!("{url}{}{}", if url.contains('?') { '&' } else { '?' }, self.words);
+        }
         on_clock(&url, clock, limits).await
     }
+}
+
+/// Asserts that all of these hold. One database for all: another one for each
+/// would take minutes.
+pub(crate) fn hold(harness: Databases, behaviours: impl IntoIterator<Item = Behaviour>) {
+    let harness = Arc::new(harness);
+    let mut broken = Vec::new();
+    for behaviour in behaviours {
+        let name = behaviour.name;
+        if let Err(failure) = check(behaviour, harness.clone(), LIMIT, name) {
+            broken.push((name, failure));
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
 }
 
 /// Everything as after the migrations: quicker than another database.
@@ -48,6 +69,11 @@ impl Harness for Databases {
         match known {
             None => {
                 let made = Arc::new(database_within().await);
+                if let Some(level) = self.level {
+                    let set = "SET default_transaction_isolation";
+                    made.psql(&format!("ALTER DATABASE \"{}\" {set} = '{level}'", made.name()))
+                        .expect("altered");
+                }
                 *self.last.lock().unwrap() = Some(made);
             }
             Some(database) => {
@@ -58,6 +84,8 @@ impl Harness for Databases {
                 .await
                 .expect("a connection");
                 let driven = tokio::spawn(connection);
+                let own = "SET default_transaction_isolation = 'read committed'";
+                client.batch_execute(own).await.expect("set");
                 client.batch_execute(EMPTY).await.expect("emptied");
                 drop(client);
                 let _ = driven.await;
@@ -85,15 +113,7 @@ fn histories_agree() {
 /// server, and a database for each behaviour again would take minutes.
 #[test]
 fn through_pgbouncer_every_behaviour_holds() {
-    let harness = Arc::new(Databases { pooled: true, ..Databases::default() });
-    let mut broken = Vec::new();
-    for behaviour in behaviours() {
-        let name = behaviour.name;
-        if let Err(failure) = check(behaviour, harness.clone(), LIMIT, name) {
-            broken.push((name, failure));
-        }
-    }
-    assert!(broken.is_empty(), "{broken:#?}");
+    hold(Databases { pooled: true, ..Databases::default() }, behaviours());
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod company;
 mod conformance;
 mod crash;
 mod damaged;
+mod defaults;
 mod held;
 mod migrations;
 mod plans;

@@ -65,7 +65,7 @@ fn with_one_connection_a_sample_holds() {
 
 #[test]
 #[ignore = "long: every behaviour again"]
-fn with_one_connection_every_behaviour_holds() {
+fn long_every_behaviour_holds_with_one_connection() {
     let harness = Databases { words: "connections=1", ..Databases::default() };
     hold(harness, behaviours());
 }
@@ -110,13 +110,21 @@ fn where_transactions_are_stricter_a_sample_holds() {
     }
 }
 
-#[test]
-#[ignore = "long: every behaviour again, four times"]
-fn where_transactions_are_stricter_every_behaviour_holds() {
-    for level in LEVELS {
-        for pooled in [false, true] {
-            let harness = Databases { level: Some(level), pooled, ..Databases::default() };
-            hold(harness, behaviours());
-        }
+fn every_behaviour_holds_under(level: &'static str) {
+    for pooled in [false, true] {
+        let harness = Databases { level: Some(level), pooled, ..Databases::default() };
+        hold(harness, behaviours());
     }
+}
+
+#[test]
+#[ignore = "long: every behaviour again, twice"]
+fn long_every_behaviour_holds_under_serializable() {
+    every_behaviour_holds_under("serializable");
+}
+
+#[test]
+#[ignore = "long: every behaviour again, twice"]
+fn long_every_behaviour_holds_under_repeatable_read() {
+    every_behaviour_holds_under("repeatable read");
 }

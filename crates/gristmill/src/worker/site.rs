@@ -185,17 +185,25 @@ impl Site {
         let batch = self.wish.borrow().batch;
         let max = served.batch(batch, settings, self.idle.load(Ordering::Relaxed));
         let store = self.mill.store();
-        let token = Token::random()?;
-        let request = ClaimRequest {
-            queue: served.name.clone(),
-            max,
-            lease: self.terms.lease,
-            worker: self.worker.clone(),
-            source: self.terms.source.clone(),
-            token,
+        let claim = loop {
+            let request = ClaimRequest {
+                queue: served.name.clone(),
+                max,
+                lease: self.terms.lease,
+                worker: self.worker.clone(),
+                source: self.terms.source.clone(),
+                token: Token::random()?,
+            };
+            let claim = store.claim(request).await?;
+            self.heartbeat.note_failed(&claim.failed);
+            // Those it took cannot be read and have failed: not nothing, but
+            // nothing to hand out. What stands behind them may be due.
+            let again = claim.tasks.is_empty() && !claim.failed.is_empty();
+            if !again || self.stop.is_asked() {
+                break claim;
+            }
         };
-        let claim = store.claim(request).await?;
-        self.heartbeat.note_failed(&claim.failed);
+        let token = claim.token;
         served.claimed(max, claim.tasks.len(), store.limits().claim_tasks);
         if claim.tasks.is_empty() {
             return Ok(Look { next_due: claim.next_due, ..nothing });

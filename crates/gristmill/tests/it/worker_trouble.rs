@@ -239,3 +239,28 @@ async fn a_task_that_fails_by_its_last_leases_end_is_told_of_once() {
         assert!(told[0].2.contains("lease ran out"), "{told:?}");
     }
 }
+
+/// A task that cannot be read fails, on_failed hears of it, and a worker that
+/// drains goes on with those behind it.
+#[tokio::test]
+async fn a_damaged_task_ends_no_drain() {
+    let (mill, folder) = mills().await.pop().unwrap();
+    mill.put_all((0..5).map(Mail::to)).run().await.unwrap();
+    let path = folder.path().join("test.db");
+    let file = Connection::open(path).unwrap();
+    file.execute_batch("UPDATE gristmill_task SET encoding = 7 WHERE id IN (1, 2, 4)").unwrap();
+    let failed = Arc::new(Mutex::new(Vec::new()));
+    let told = failed.clone();
+    let report = Worker::new(&mill)
+        .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+        .on_failed(move |failed| told.lock().unwrap().push(failed.error.to_owned()))
+        .batch(1)
+        .drain(true)
+        .run(std::future::pending())
+        .await
+        .unwrap();
+    assert_eq!(report.done, 2);
+    assert_eq!(mill.inspect().queue("mails").await.unwrap().failed, 3);
+    let why = "stored data of this task is damaged: its encoding is 7, which is none";
+    assert_eq!(*failed.lock().unwrap(), [why, why, why]);
+}

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::claim::damaged;
 use crate::policy::duplicate::{Places, in_the_way};
 use crate::{Limits, NewTask, QueueName, Refusal, State, Task, TaskId, Timestamp, Unique};
 
@@ -68,6 +69,10 @@ impl ImportTask {
                 "a task that is {} cannot be imported",
                 task.state
             )));
+        }
+        if let Some(why) = &task.damaged {
+            // What the other store cannot read would be lost on the way.
+            return Err(Refusal::Invalid(damaged(why)));
         }
         let as_put = NewTask {
             payload: task.payload.clone(),

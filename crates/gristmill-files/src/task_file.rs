@@ -69,7 +69,9 @@ fn lines(record: &TaskRecord, all: bool) -> String {
     time(&mut text, "failed_at", task.failed_at);
     line(&mut text, "error", task.error.as_deref());
     for Attempt { worker, claimed_at, ended_at, end, error } in &task.history {
-        let _ = write!(text, "attempt: {worker} {claimed_at} {ended_at} {}", end.as_str());
+        text.push_str("attempt: ");
+        word(&mut text, worker.as_str());
+        let _ = write!(text, " {claimed_at} {ended_at} {}", end.as_str());
         if let Some(error) = error {
             text.push(' ');
             escape(&mut text, error);
@@ -128,6 +130,18 @@ fn escape(text: &mut String, value: &str) {
             }
             c => text.push(c),
         }
+    }
+}
+
+/// A text as one word of a line; `-` for none. Whoever ran a task in another
+/// store may have any name.
+fn word(text: &mut String, value: &str) {
+    let mut escaped = String::new();
+    escape(&mut escaped, value);
+    match escaped.as_str() {
+        "" => text.push('-'),
+        "-" => text.push_str("\\u{2d}"),
+        some => text.push_str(&some.replace(' ', "\\u{20}")),
     }
 }
 
@@ -328,7 +342,10 @@ impl Fields {
 fn attempt(value: &str) -> Option<Attempt> {
     let mut words = value.splitn(5, ' ');
     Some(Attempt {
-        worker: WorkerId::new(words.next()?).ok()?,
+        worker: match words.next()? {
+            "-" => WorkerId::stored(""),
+            name => WorkerId::stored(&unescape(name)?),
+        },
         claimed_at: words.next()?.parse().ok()?,
         ended_at: words.next()?.parse().ok()?,
         end: words.next()?.parse().ok()?,
@@ -348,7 +365,7 @@ mod tests {
         let at = Timestamp::from_micros(1_767_225_600_000_001);
         let [key, group, error, note] = texts;
         let attempt = Attempt {
-            worker: WorkerId::new("w").unwrap_or_else(|_| unreachable!()),
+            worker: WorkerId::stored(group.as_deref().unwrap_or("w")),
             claimed_at: at,
             ended_at: at,
             end: gristmill_core::AttemptEnd::TimedOut,

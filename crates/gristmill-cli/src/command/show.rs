@@ -63,7 +63,8 @@ fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
     if let Some(lease) = &task.lease {
         let slot = lease.slot.map_or_else(String::new, |slot| format!(", slot {slot}"));
         let until = time::relative(lease.until, now);
-        lines.push(("lease", format!("worker {}, ends {until}{slot}", lease.worker)));
+        let worker = cut(lease.worker.as_str(), 80);
+        lines.push(("lease", format!("worker {worker}, ends {until}{slot}")));
     }
     if task.cancel_requested {
         lines.push(("cancel", "asked for; its worker hears at the next heartbeat".to_owned()));
@@ -80,7 +81,7 @@ fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
     }
     lines.push(("payload", cut(&payload_text(task, contracts), 2_000)));
     if let Some(why) = &task.damaged {
-        lines.push(("damaged", format!("{why}; it fails when its turn comes")));
+        lines.push(("damaged", format!("{}; it is not handed out", cut(why, 500))));
     }
     let mut shown = String::new();
     for (name, value) in lines {
@@ -100,7 +101,7 @@ fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
             time::relative(attempt.claimed_at, now),
             attempt.end.as_str(),
             duration::show(attempt.ended_at.since(attempt.claimed_at)),
-            attempt.worker,
+            cut(attempt.worker.as_str(), 80),
             attempt.error.as_deref().map_or_else(String::new, |e| format!(": {}", cut(e, 200)))
         );
     }

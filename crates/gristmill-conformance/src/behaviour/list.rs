@@ -245,6 +245,7 @@ macro_rules! for_each_behaviour {
                 verb_import_gives_both_places_of_a_key_in_any_order,
                 verb_import_merges_with_nothing,
                 verb_import_asks_for_no_room_and_refuses_what_cannot_stand,
+                verb_import_keeps_whatever_a_worker_was_called,
                 verb_import_that_races_imports_once,
             }
             verb_list::{

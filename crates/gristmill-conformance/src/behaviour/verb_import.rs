@@ -3,8 +3,8 @@
 //! of its queues.
 
 use gristmill_core::{
-    Action, Import, ImportAnswer, ImportTask, Outcome, Payload, QueueName, Refusal, StandingPlace,
-    State, StoreError, Task, TaskId, When,
+    Action, Attempt, Import, ImportAnswer, ImportTask, Outcome, Payload, QueueName, Refusal,
+    StandingPlace, State, StoreError, Task, TaskId, When, WorkerId,
 };
 
 use crate::fixture::Fixture;
@@ -217,11 +217,42 @@ pub(super) async fn verb_import_asks_for_no_room_and_refuses_what_cannot_stand(f
     let mut running = fine;
     running.mark = "running".to_owned();
     running.task.state = State::Processing;
-    let answers = import(f, &r, vec![large, running]).await;
+    let mut damaged = large.clone();
+    (damaged.mark, damaged.task.payload) = ("damaged".to_owned(), task("x").payload);
+    damaged.task.damaged = Some("its headers are none".to_owned());
+    let answers = import(f, &r, vec![large, running, damaged]).await;
     let too_large = Refusal::PayloadTooLarge { bytes: 9, limit: 8 };
     assert_eq!(answers[0], ImportAnswer::Refused(too_large));
     assert!(matches!(&answers[1], ImportAnswer::Refused(Refusal::Invalid(_))), "{answers:?}");
+    // What the other store cannot read would be lost on the way.
+    let why = "stored data of this task is damaged: its headers are none".to_owned();
+    assert_eq!(answers[2], ImportAnswer::Refused(Refusal::Invalid(why)));
     assert_eq!(f.stats(&r).await.total(), 2);
+}
+
+/// Stores with clients of other languages have workers of any name.
+pub(super) async fn verb_import_keeps_whatever_a_worker_was_called(f: &mut Fixture) {
+    if skips(f) {
+        return;
+    }
+    let (q, r) = (f.queue("q").await, f.queue("r").await);
+    f.enqueue(&q, task("x")).await;
+    let held = f.claim_one(&q).await;
+    f.end(&held, Outcome::Fail("never".to_owned())).await;
+    let mut one = as_import(f.the(held.id).await, false);
+    let long = "w".repeat(300);
+    let names = ["me@host 1:4711", "", "-", "\\", "a\nb\tc", "ünï", &long];
+    let last = one.task.history[0].clone();
+    one.task.history = names
+        .iter()
+        .map(|name| Attempt { worker: WorkerId::stored(name), ..last.clone() })
+        .collect();
+    let wanted = one.task.history.clone();
+    let id = import_one(f, &r, one).await;
+    assert_eq!(f.the(id).await.history, wanted);
+    if f.kill().await {
+        assert_eq!(f.the(id).await.history, wanted);
+    }
 }
 
 pub(super) async fn verb_import_that_races_imports_once(f: &mut Fixture) {

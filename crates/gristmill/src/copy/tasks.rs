@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use gristmill_core::claim::damaged;
 use gristmill_core::{
-    Import, ImportAnswer, ImportTask, ListRequest, Order, Refusal, StandingPlace, State, Store,
-    StoreError, Task, TaskFilter, TaskId,
+    Import, ImportAnswer, ImportTask, ListRequest, Order, StandingPlace, State, Store, StoreError,
+    Task, TaskFilter, TaskId,
 };
 
 use super::CopiedQueue;
@@ -40,15 +39,7 @@ impl<'a> Tasks<'a> {
         let seen = page.tasks.len();
         request.limit = self.next_limit(&page.tasks).unwrap_or(request.limit);
         let standing = |task: &Task| matches!(task.state, State::Pending | State::Failed);
-        let mut tasks: Vec<Task> = page.tasks.into_iter().filter(standing).collect();
-        tasks.retain(|task| match &task.damaged {
-            None => true,
-            // What cannot be read would be lost on the way.
-            Some(why) => {
-                self.copied.refused.push((task.id, Refusal::Invalid(damaged(why))));
-                false
-            }
-        });
+        let tasks: Vec<Task> = page.tasks.into_iter().filter(standing).collect();
         self.import(tasks).await?;
         if page.next.is_some() {
             request.after = page.next;

@@ -136,6 +136,8 @@ fn failure(error: CopyError) -> Failure {
             let message = format!("{message}; '--wait 10m' waits longer");
             Failure::new(Exit::Unavailable, "still_processing", message)
         }
+        CopyError::HalfCopied(_) => Failure::new(Exit::Refused, "half_copied", message),
+        CopyError::NotAllAway(_) => Failure::new(Exit::Refused, "not_all_away", message),
         CopyError::OtherContract(_) => Failure::new(Exit::Refused, "other_contract", message),
         CopyError::Store(error) => Failure { message, ..Failure::from(error) },
         _ => Failure::new(Exit::Wrong, "wrong", message),

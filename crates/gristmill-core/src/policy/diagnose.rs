@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Diagnosis, Queue, QueueStats, WorkerView};
+use crate::{CopyPause, Diagnosis, Queue, QueueStats, WorkerView};
 
 /// A worker that was silent for longer does not count as serving.
 const HEARD_OF: Duration = Duration::from_secs(60);
@@ -25,6 +25,9 @@ pub fn queues(queues: &[Queue], stats: &[QueueStats], workers: &[WorkerView]) ->
 fn one(queue: &Queue, stats: &QueueStats, workers: &[WorkerView]) -> Option<Diagnosis> {
     let name = &queue.name;
     let waited = stats.oldest_ready.unwrap_or_default();
+    if let Some(pause) = CopyPause::of(queue) {
+        return (stats.total() > 0).then(|| copied(queue, &pause, stats));
+    }
     if queue.paused && stats.pending() > 0 {
         let by = queue.paused_by.as_deref().unwrap_or("somebody");
         return Some(Diagnosis::note(
@@ -69,16 +72,40 @@ fn one(queue: &Queue, stats: &QueueStats, workers: &[WorkerView]) -> Option<Diag
     None
 }
 
+/// A queue that a copy paused must not be advised to go on: its tasks may run
+/// elsewhere, or have not all come.
+fn copied(queue: &Queue, pause: &CopyPause, stats: &QueueStats) -> Diagnosis {
+    let (name, tasks) = (&queue.name, stats.total());
+    match pause {
+        CopyPause::Away { .. } => Diagnosis::note(
+            "copied_away",
+            format!("queue '{name}' was copied to another store and keeps {tasks} tasks"),
+            format!(
+                "work on the other store, and do not resume it here: they would run twice; when \
+                 nobody needs them any more: gristmill cancel --queue {name}, gristmill discard \
+                 --queue {name}"
+            ),
+        ),
+        CopyPause::Arriving => Diagnosis::grave(
+            "half_copied",
+            format!("a copy into queue '{name}' has not ended, and {tasks} tasks wait for it"),
+            "repeat the copy with the same words: it goes on where it ended",
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Counters, QueueName, Timestamp};
 
-    fn at(change: impl FnOnce(&mut Queue, &mut QueueStats)) -> Vec<&'static str> {
-        let name = QueueName::new("q").expect("a name");
-        let mut queue = Queue::new(name.clone(), 10_000, Timestamp::EPOCH);
-        let mut stats = QueueStats {
-            queue: name,
+    fn queue() -> Queue {
+        Queue::new(QueueName::new("q").expect("a name"), 10_000, Timestamp::EPOCH)
+    }
+
+    fn stats() -> QueueStats {
+        QueueStats {
+            queue: queue().name,
             number: 10_000,
             ready: 5,
             delayed: 0,
@@ -90,7 +117,11 @@ mod tests {
             paused: false,
             capacity: None,
             counters: Counters::default(),
-        };
+        }
+    }
+
+    fn at(change: impl FnOnce(&mut Queue, &mut QueueStats)) -> Vec<&'static str> {
+        let (mut queue, mut stats) = (queue(), stats());
         change(&mut queue, &mut stats);
         queues(&[queue], &[stats], &[]).iter().map(|found| found.code).collect()
     }
@@ -98,6 +129,23 @@ mod tests {
     #[test]
     fn a_healthy_queue_gives_nothing_to_say() {
         assert!(at(|_, _| {}).is_empty());
+    }
+
+    #[test]
+    fn what_a_copy_paused_is_not_advised_to_go_on() {
+        let paused_by = |pause: CopyPause, tasks: u64| {
+            let mut queue = queue();
+            (queue.paused, queue.paused_by) = (true, Some(pause.to_string()));
+            let mut stats = stats();
+            stats.ready = tasks;
+            queues(&[queue], &[stats], &[])
+        };
+        let away = CopyPause::Away { whole: None, after: None };
+        let [found] = &paused_by(away.clone(), 5)[..] else { panic!("one thing to say") };
+        assert_eq!((found.code, found.grave), ("copied_away", false));
+        assert!(!found.remedy.contains("gristmill resume"), "{}", found.remedy);
+        assert!(paused_by(away, 0).is_empty());
+        assert_eq!(paused_by(CopyPause::Arriving, 5)[0].code, "half_copied");
     }
 
     #[test]

@@ -21,6 +21,15 @@ const HOLD: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 
+/// A role that is taken once and for good: its holder's name is the store's.
+const ORIGIN: &str = "store";
+const FOR_GOOD: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// A name for the store that no other has, and that it keeps.
+pub(super) async fn origin(store: &dyn Store) -> Result<WorkerId, CopyError> {
+    Ok(store.campaign(ORIGIN, &WorkerId::random()?, FOR_GOOD).await?.leader)
+}
+
 /// The role in both stores, given up at the end.
 pub(super) struct Apart {
     from: Arc<dyn Store>,

@@ -1,13 +1,15 @@
 //! Copying what stands in one store to another: `gristmill copy`.
 //!
 //! The source is paused first and stays so, with all its tasks: resuming it
-//! would run them twice. Every task is imported under a mark made of its queue,
-//! number and time of birth, so a copy that was killed is simply repeated.
+//! would run them twice. Every task is imported under a mark made of its store,
+//! number and time of birth, so a copy that was killed is simply repeated. On
+//! the way back what the source kept is taken out first (`returned.rs`).
 //! What the port does not show is not copied: counts of the past, callers' ids,
 //! done tasks that are kept, the fires a schedule has not decided yet.
 
 mod apart;
 mod queues;
+mod returned;
 mod schedules;
 mod tasks;
 
@@ -15,13 +17,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub use gristmill_core::COPIER;
 use gristmill_core::{QueueName, Refusal, Store, StoreError, TaskId};
 
 use crate::Mill;
 use apart::Apart;
-
-/// Who a copy says it is where it pauses something.
-pub const COPIER: &str = "gristmill copy";
 
 /// How long a copy waits for running tasks unless set.
 const WAIT: Duration = Duration::from_secs(60);
@@ -110,6 +110,20 @@ pub enum CopyError {
     /// The target has another contract for the queue.
     #[error("queue '{0}' has another contract in the target: standing tasks may not fit it")]
     OtherContract(QueueName),
+    /// A copy into the source did not end.
+    #[error(
+        "queue '{0}' of the source has not all its tasks: repeat the copy that brings them, then \
+         this one"
+    )]
+    HalfCopied(QueueName),
+    /// The target's queue was copied from before, and some of its tasks may
+    /// stand nowhere else. Nothing was changed.
+    #[error(
+        "queue '{0}' of the target was copied to another store and keeps tasks here, some of which \
+         may stand nowhere else: repeat the copy that took them away, or cancel and discard what \
+         is not needed, then repeat this one; nothing was changed"
+    )]
+    NotAllAway(QueueName),
     /// One of the stores could not answer.
     #[error("{0}; the source stays paused, and repeating the copy goes on where it ended")]
     Store(#[from] StoreError),
@@ -163,6 +177,8 @@ impl<'a> Copy<'a> {
     }
 
     async fn copy(&mut self, apart: &Apart) -> Result<CopyReport, CopyError> {
+        let sources = queues::sources(self.from.as_ref()).await?;
+        let returned = returned::look(self.to.as_ref(), &sources).await?;
         let paused = queues::pause(self.from.as_ref()).await?;
         if let Err(error) = rest(self.from.as_ref(), self.wait, apart).await {
             // Nothing was copied: the source is as it was.
@@ -171,6 +187,10 @@ impl<'a> Copy<'a> {
         }
         // Not before: a schedule that is resumed has missed what came between.
         schedules::pause(self.from.as_ref()).await?;
+        for queue in &returned {
+            queue.empty(self.to.as_ref()).await?;
+        }
+        let origin = apart::origin(self.from.as_ref()).await?;
         let sources = self.from.queues().await?;
         let mut report = CopyReport::default();
         for queue in &sources {
@@ -179,8 +199,9 @@ impl<'a> Copy<'a> {
         let standing: BTreeMap<_, _> =
             self.from.stats().await?.into_iter().map(|s| (s.queue.clone(), s.total())).collect();
         let mut progress = CopyProgress { tasks: 0, total: standing.values().sum() };
-        for copied in &mut report.queues {
-            let mut tasks = tasks::Tasks::new(self.from.as_ref(), self.to.as_ref(), copied);
+        for (copied, source) in report.queues.iter_mut().zip(&sources) {
+            let (from, to) = (self.from.as_ref(), self.to.as_ref());
+            let mut tasks = tasks::Tasks::new(from, to, &origin, copied);
             while let Some(step) = tasks.step().await? {
                 apart.renew().await?;
                 progress.tasks += step;
@@ -190,6 +211,7 @@ impl<'a> Copy<'a> {
                     watch(progress);
                 }
             }
+            queues::went(from, source, tasks.went()).await?;
         }
         (report.schedules, report.undecided) =
             schedules::copy(self.from.as_ref(), self.to.as_ref()).await?;

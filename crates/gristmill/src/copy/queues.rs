@@ -3,34 +3,62 @@
 
 use gristmill_core::queue::FIRST_FREE_NUMBER;
 use gristmill_core::{
-    ContractAnswer, ContractChange, Declaration, Queue, QueueName, Store, StoreError,
+    ContractAnswer, ContractChange, CopyPause, Declaration, Queue, QueueName, Store, StoreError,
+    WentAway,
 };
 
 use super::{COPIER, CopiedQueue, CopyError};
 
-/// Whether an operator paused it, rather than a copy.
-fn paused_by_hand(queue: &Queue) -> bool {
-    queue.paused && queue.paused_by.as_deref() != Some(COPIER)
+/// Who paused it, if that was not a copy.
+fn paused_by_hand(queue: &Queue) -> Option<String> {
+    match CopyPause::of(queue) {
+        Some(CopyPause::Away { after, .. }) => after,
+        Some(CopyPause::Arriving) => None,
+        None => queue.paused.then(|| queue.paused_by.clone().unwrap_or_else(|| COPIER.to_owned())),
+    }
 }
 
-/// Pauses the source's queues; returns those that were not.
-pub(super) async fn pause(from: &dyn Store) -> Result<Vec<QueueName>, StoreError> {
+/// The source's queues, none of which is still being copied to: a half of it
+/// must not be taken for all.
+pub(super) async fn sources(from: &dyn Store) -> Result<Vec<Queue>, CopyError> {
+    let queues = from.queues().await?;
+    match queues.iter().find(|queue| CopyPause::of(queue) == Some(CopyPause::Arriving)) {
+        Some(half) => Err(CopyError::HalfCopied(half.name.clone())),
+        None => Ok(queues),
+    }
+}
+
+/// Pauses the source's queues, also those that an operator paused: a later copy
+/// has to see that their tasks went away. Returns those it paused, as they were.
+pub(super) async fn pause(from: &dyn Store) -> Result<Vec<Queue>, StoreError> {
     let mut paused = Vec::new();
     for queue in from.queues().await? {
-        if !queue.paused {
-            from.pause_queue(&queue.name, true, COPIER).await?;
-            paused.push(queue.name);
+        if CopyPause::of(&queue).is_none() {
+            let away = CopyPause::Away { whole: None, after: paused_by_hand(&queue) };
+            from.pause_queue(&queue.name, true, &away.to_string()).await?;
+            paused.push(queue);
         }
     }
     Ok(paused)
 }
 
-/// Lets queues go on that were paused in vain.
-pub(super) async fn resume(from: &dyn Store, paused: &[QueueName]) -> Result<(), StoreError> {
+/// Makes queues that were paused in vain as they were.
+pub(super) async fn resume(from: &dyn Store, paused: &[Queue]) -> Result<(), StoreError> {
     for queue in paused {
-        from.pause_queue(queue, false, COPIER).await?;
+        let by = queue.paused_by.as_deref().unwrap_or(COPIER);
+        from.pause_queue(&queue.name, queue.paused, by).await?;
     }
     Ok(())
+}
+
+/// Notes on the source's queue what went away, or that it is not certain.
+pub(super) async fn went(
+    from: &dyn Store,
+    source: &Queue,
+    whole: Option<WentAway>,
+) -> Result<(), StoreError> {
+    let away = CopyPause::Away { whole, after: paused_by_hand(source) };
+    from.pause_queue(&source.name, true, &away.to_string()).await
 }
 
 /// Makes the source's queue known in the target and closes it for now. What
@@ -50,8 +78,8 @@ pub(super) async fn declare(to: &dyn Store, source: &Queue) -> Result<CopiedQueu
         }
     }
     let target = found(to, &source.name).await?;
-    if !target.paused {
-        to.pause_queue(&source.name, true, COPIER).await?;
+    if paused_by_hand(&target).is_none() || CopyPause::of(&target).is_some() {
+        to.pause_queue(&source.name, true, &CopyPause::Arriving.to_string()).await?;
     }
     if let (Some(change), None) = (&source.overridden, &target.overridden) {
         to.override_queue(&source.name, change.settings.clone(), &change.by).await?;
@@ -94,12 +122,12 @@ async fn contract(to: &dyn Store, source: &Queue, target: &Queue) -> Result<(), 
 /// copy.
 pub(super) async fn open(to: &dyn Store, source: &Queue) -> Result<(), StoreError> {
     let target = found(to, &source.name).await?;
-    if paused_by_hand(&target) {
+    if CopyPause::of(&target).is_none() {
         return Ok(());
     }
-    match (&source.paused_by, paused_by_hand(source)) {
-        (by, true) => to.pause_queue(&source.name, true, by.as_deref().unwrap_or(COPIER)).await,
-        (_, false) => to.pause_queue(&source.name, false, COPIER).await,
+    match paused_by_hand(source) {
+        Some(by) => to.pause_queue(&source.name, true, &by).await,
+        None => to.pause_queue(&source.name, false, COPIER).await,
     }
 }
 

@@ -25,17 +25,30 @@ pub(super) async fn copy(
     let schedules = from.schedules().await?;
     for schedule in &schedules {
         let standing = to.declare_schedule(schedule.declared.clone()).await?;
-        let by_hand = schedule.paused && schedule.paused_by.as_deref() != Some(COPIER);
-        if by_hand && !standing.paused {
+        let name = &schedule.declared.name;
+        let by_hand = schedule.paused && !paused_by_copy(schedule);
+        // Where the target was a copy's source, its schedules rest since then.
+        let rests = paused_by_copy(&standing);
+        if by_hand && (rests || !standing.paused) {
             let by = schedule.paused_by.as_deref().unwrap_or(COPIER);
-            to.pause_schedule(&schedule.declared.name, true, by).await?;
+            to.pause_schedule(name, true, by).await?;
+        } else if rests {
+            to.pause_schedule(name, false, COPIER).await?;
         }
-        // The target decides what comes after its own first sight of it.
-        if !by_hand && is_due(schedule, standing.created_at) {
-            undecided.push(schedule.declared.name.to_string());
+        // The target decides what comes after its own first sight of it, or
+        // after its rest.
+        if !by_hand && (rests || !standing.paused) {
+            let now = to.schedules().await?.into_iter().find(|s| s.declared.name == *name);
+            if now.is_some_and(|standing| is_due(schedule, standing.decided_until)) {
+                undecided.push(name.to_string());
+            }
         }
     }
     Ok((schedules.len() as u64, undecided))
+}
+
+fn paused_by_copy(schedule: &Schedule) -> bool {
+    schedule.paused && schedule.paused_by.as_deref() == Some(COPIER)
 }
 
 /// Whether a fire lies between what is decided and that instant.

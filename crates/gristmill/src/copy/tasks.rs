@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gristmill_core::{
     Import, ImportAnswer, ImportTask, ListRequest, Order, StandingPlace, State, Store, StoreError,
-    Task, TaskFilter, TaskId,
+    Task, TaskFilter, TaskId, WentAway, WorkerId,
 };
 
 use super::CopiedQueue;
@@ -18,16 +18,31 @@ const FIRST_PAGE: usize = 16;
 pub(super) struct Tasks<'a> {
     from: &'a dyn Store,
     to: &'a dyn Store,
+    /// Names the source in its tasks' marks.
+    origin: &'a WorkerId,
     copied: &'a mut CopiedQueue,
     next: Option<ListRequest>,
+    went: WentAway,
 }
 
 impl<'a> Tasks<'a> {
-    pub(super) fn new(from: &'a dyn Store, to: &'a dyn Store, copied: &'a mut CopiedQueue) -> Self {
+    pub(super) fn new(
+        from: &'a dyn Store,
+        to: &'a dyn Store,
+        origin: &'a WorkerId,
+        copied: &'a mut CopiedQueue,
+    ) -> Self {
         let filter = TaskFilter { queue: Some(copied.queue.clone()), ..TaskFilter::default() };
         let order = Order::Oldest;
         let next = Some(ListRequest { filter, order, after: None, limit: FIRST_PAGE });
-        Tasks { from, to, copied, next }
+        let went = WentAway { tasks: 0, last: TaskId(0) };
+        Tasks { from, to, origin, copied, next, went }
+    }
+
+    /// All that stands in the target now, or nothing when some could not go.
+    pub(super) fn went(&self) -> Option<WentAway> {
+        let left = self.copied.duplicates.len() + self.copied.refused.len();
+        (left == 0).then_some(self.went)
     }
 
     /// Copies one page; returns how many tasks it had, or nothing at the end.
@@ -61,8 +76,10 @@ impl<'a> Tasks<'a> {
         }
         let in_flight = self.in_flight(&tasks).await?;
         let ids: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
+        self.went.tasks += ids.len() as u64;
+        self.went.last = ids.last().copied().unwrap_or(self.went.last);
         let tasks = tasks.into_iter().map(|task| ImportTask {
-            mark: mark(&task),
+            mark: mark(self.origin, &task),
             in_flight: in_flight.contains(&task.id),
             task,
         });
@@ -94,7 +111,8 @@ impl<'a> Tasks<'a> {
     }
 }
 
-/// Names a task over all stores: no other has its number and its birth.
-fn mark(task: &Task) -> String {
-    format!("copy:{}:{}", task.id, task.created_at.as_micros())
+/// Names a task over all stores. Its number and birth alone would not: a task
+/// that comes back keeps its birth and may have the same number in two stores.
+fn mark(origin: &WorkerId, task: &Task) -> String {
+    format!("copy:{origin}:{}:{}", task.id, task.created_at.as_micros())
 }

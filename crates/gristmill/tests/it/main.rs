@@ -11,6 +11,7 @@
 mod bulk;
 mod contract;
 mod copy;
+mod copy_back;
 mod manager;
 mod memory_peak;
 mod outage;

@@ -79,6 +79,7 @@ pub struct FollowUp {
 
 /// What became of one task of a put.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "the task may have been refused"]
 pub enum PutAnswer {
     /// It stands in the store.
     Enqueued {

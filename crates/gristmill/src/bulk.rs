@@ -29,6 +29,14 @@ pub struct BulkReport {
     pub flushes: u64,
 }
 
+impl BulkReport {
+    /// Tasks that were answered for.
+    #[must_use]
+    pub const fn tasks(&self) -> u64 {
+        self.enqueued + self.duplicates + self.replaced + self.refused
+    }
+}
+
 /// How far a bulk put is: what was acknowledged so far.
 pub type BulkProgress = BulkReport;
 
@@ -50,9 +58,22 @@ pub struct BulkError {
     /// Tasks of the flush after it: they were read from the input while it was
     /// under way, and not put.
     pub ahead: usize,
-    /// What went wrong.
+    /// What went wrong: the store failed, or a task has no form.
     #[source]
-    pub cause: StoreError,
+    pub cause: Error,
+}
+
+/// A bulk put some of whose tasks were refused. All others were put.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} of {} tasks were refused, the first because {first}; {} were enqueued and {} stood already",
+    report.refused, report.tasks(), report.enqueued, report.duplicates + report.replaced
+)]
+pub struct BulkRefused {
+    /// What it did.
+    pub report: BulkReport,
+    /// Why the first one was not taken.
+    pub first: Refusal,
 }
 
 /// A bulk put: say more, then [`Bulk::run`].
@@ -62,6 +83,7 @@ pub struct Bulk<'a, I> {
     queue: &'static str,
     tasks: I,
     flush: usize,
+    counts_refused: bool,
     progress: Option<Watch<'a>>,
 }
 
@@ -76,12 +98,18 @@ impl<I> std::fmt::Debug for Bulk<'_, I> {
 
 impl<'a, I> Bulk<'a, I> {
     pub(crate) fn new(mill: &'a Mill, queue: &'static str, tasks: I) -> Self {
-        Bulk { mill, queue, tasks, flush: FLUSH, progress: None }
+        Bulk { mill, queue, tasks, flush: FLUSH, counts_refused: false, progress: None }
     }
 
     /// Tasks a flush, at least 50 and at most what the store takes.
     pub fn flush(mut self, tasks: usize) -> Self {
         self.flush = tasks.max(FLUSH_MIN);
+        self
+    }
+
+    /// Only counts refused tasks, instead of ending in [`Error::BulkRefused`].
+    pub fn count_refused(mut self) -> Self {
+        self.counts_refused = true;
         self
     }
 
@@ -100,11 +128,13 @@ where
     /// Puts everything. A task that stands already is skipped and counted.
     ///
     /// # Errors
-    /// When a task cannot be encoded, nobody declared the queue, or the store
-    /// fails midway: [`Error::Bulk`] then says what stands for certain.
+    /// When nobody declared the queue. When a task has no form or the store
+    /// fails midway: [`Error::Bulk`] then says what stands for certain. And at
+    /// the end when tasks were refused: [`Error::BulkRefused`] says how many.
     pub async fn run(self) -> Result<BulkReport, Error> {
-        let Bulk { mill, queue, tasks, flush, progress } = self;
-        Bulk { mill, queue, tasks: Iter(tasks), flush, progress }.run_stream().await
+        let Bulk { mill, queue, tasks, flush, counts_refused, progress } = self;
+        let tasks = Iter(tasks);
+        Bulk { mill, queue, tasks, flush, counts_refused, progress }.run_stream().await
     }
 }
 
@@ -122,8 +152,15 @@ where
         let store = self.mill.store();
         let size = self.flush.min(store.limits().put_tasks);
         let mut report = BulkReport::default();
-        let mut tasks = gather(&mut self.tasks, size).await?;
-        while !tasks.is_empty() {
+        let mut first_refused = None;
+        let mut gathered = gather(&mut self.tasks, size).await;
+        loop {
+            let tasks = match gathered {
+                Ok(tasks) if tasks.is_empty() => break,
+                Ok(tasks) => tasks,
+                // What was put before it stands and is told of.
+                Err(cause) => return Err(stopped(report, 0, 0, cause)),
+            };
             let unknown = tasks.len();
             let request = PutRequest { queue: queue.clone(), tasks, atomic: false };
             let mut putting = store.put(request);
@@ -144,34 +181,43 @@ where
                 Ok(flushed) => flushed.answers,
                 Err(cause) => {
                     let ahead = ahead.and_then(Result::ok).map_or(0, |tasks| tasks.len());
-                    let stopped = BulkError { acknowledged: report, unknown, ahead, cause };
-                    return Err(Box::new(stopped).into());
+                    return Err(stopped(report, unknown, ahead, cause.into()));
                 }
             };
-            for answer in &answers {
+            for answer in answers {
                 match answer {
                     PutAnswer::Enqueued { .. } => report.enqueued += 1,
                     PutAnswer::Duplicate { .. } => report.duplicates += 1,
                     PutAnswer::Replaced { .. } => report.replaced += 1,
                     PutAnswer::Refused(Refusal::UnknownQueue { name, suggestion }) => {
-                        let (name, suggestion) = (name.clone(), suggestion.clone());
                         return Err(StoreError::UnknownQueue { name, suggestion }.into());
                     }
-                    PutAnswer::Refused(_) => report.refused += 1,
+                    PutAnswer::Refused(why) => {
+                        report.refused += 1;
+                        first_refused.get_or_insert(why);
+                    }
                 }
             }
             report.flushes += 1;
             if let Some(watch) = &mut self.progress {
                 watch(&report);
             }
-            tasks = match ahead {
-                Some(gathered) => gathered?,
-                None => gathering.await?,
+            gathered = match ahead {
+                Some(gathered) => gathered,
+                None => gathering.await,
             };
         }
         tell_skipped(self.queue, report.duplicates, report.enqueued);
-        Ok(report)
+        match first_refused.filter(|_| !self.counts_refused) {
+            Some(first) => Err(Box::new(BulkRefused { report, first }).into()),
+            None => Ok(report),
+        }
     }
+}
+
+/// The error of a bulk put that ends before its input does.
+fn stopped(acknowledged: BulkReport, unknown: usize, ahead: usize, cause: Error) -> Error {
+    Box::new(BulkError { acknowledged, unknown, ahead, cause }).into()
 }
 
 /// The next tasks of the input, as many as a flush holds.

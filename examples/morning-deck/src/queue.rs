@@ -76,23 +76,26 @@ async fn put<S: Stage + TaskType>(deck: &Arc<Deck>, finding: &Finding, task: S) 
         // One file: the row is queued if and only if its task stands.
         let finding = finding.clone();
         let put = deck.transact(move |db, now| {
-            let (report, wake) = finding.put_in(db, [task])?;
-            let accepted = report.first_refusal().is_none();
-            if accepted {
-                S::FLOW.queue(db, row, now)?;
-            }
-            Ok((accepted, wake))
+            let wake = match finding.put_in(db, [task]) {
+                Ok((_, wake)) => wake,
+                Err(error) if error.is_full() => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            S::FLOW.queue(db, row, now)?;
+            Ok(Some(wake))
         });
-        return Ok(put.await?.0);
+        return Ok(put.await?.is_some());
     }
     // Marked first: a worker may have the task before this goes on. What a dead
     // process leaves marked, recovery finds.
     deck.transact(move |db, now| Ok(S::FLOW.queue(db, row, now)?)).await?;
-    let accepted = finding.put(task).await?.id().is_some();
-    if !accepted {
-        deck.transact(move |db, now| Ok(S::FLOW.unqueue(db, row, now)?)).await?;
+    match finding.put(task).await {
+        Ok(_) => Ok(true),
+        Err(error) => {
+            deck.transact(move |db, now| Ok(S::FLOW.unqueue(db, row, now)?)).await?;
+            if error.is_full() { Ok(false) } else { Err(error.into()) }
+        }
     }
-    Ok(accepted)
 }
 
 /// A stage's worker, with as many processors as it is to have.

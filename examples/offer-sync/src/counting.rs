@@ -5,7 +5,7 @@ use gristmill::core::{
     Action, Claim, ClaimRequest, Declaration, Operation, Outcome, Queue, Selection, Settlement,
     Token, WorkerId,
 };
-use gristmill::{Mill, PutAnswer, QueueName, TaskId, TaskType};
+use gristmill::{Accepted, Mill, QueueName, TaskId, TaskType};
 
 use crate::error::{Error, Result};
 use crate::queue::{self, OfferSyncBatch, OfferUpsertBatch, ProcessStatusCheck};
@@ -108,7 +108,7 @@ impl Counting<'_> {
 
     async fn put_one<T: TaskType>(&mut self, task: T) -> Result<()> {
         match self.mill.put(task).group(OURS).source(OURS).await? {
-            PutAnswer::Enqueued { id } => self.put.push(id),
+            Accepted::Enqueued { id } => self.put.push(id),
             other => return Err(format!("not put: {other:?}").into()),
         }
         Ok(())

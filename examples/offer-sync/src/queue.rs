@@ -1,7 +1,7 @@
 //! The queue part, first half: the three kinds of tasks, how their queues are
 //! declared, and how they are put.
 
-use gristmill::{Mill, PutAnswer, TaskType};
+use gristmill::{Accepted, Mill, TaskType};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -58,6 +58,6 @@ pub(crate) async fn declare(mill: &Mill, by: By) -> Result<()> {
 
 /// Puts a batch. The group is the action: batches of another action are counted
 /// apart.
-pub(crate) async fn put<T: TaskType>(mill: &Mill, task: T, action: &str) -> Result<PutAnswer> {
+pub(crate) async fn put<T: TaskType>(mill: &Mill, task: T, action: &str) -> Result<Accepted> {
     Ok(mill.put(task).group(action).await?)
 }

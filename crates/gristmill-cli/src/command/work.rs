@@ -131,10 +131,14 @@ impl Work {
             }
             return Ok(queues.into_iter().map(|queue| queue.name).collect());
         }
-        for queue in &self.queues {
+        // Named twice it is still one queue.
+        let mut queues = self.queues.clone();
+        queues.sort();
+        queues.dedup();
+        for queue in &queues {
             mill.inspect().queue(queue.as_str()).await?;
         }
-        Ok(self.queues.clone())
+        Ok(queues)
     }
 }
 

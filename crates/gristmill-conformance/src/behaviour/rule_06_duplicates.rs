@@ -36,11 +36,11 @@ pub(super) async fn rule_06_replace_moves_the_task_to_its_new_place(f: &mut Fixt
     let id = f.enqueue(&q, task("x").keyed("k").delayed(600)).await;
     let other = f.enqueue(&q, task("other")).await;
     // No start said: it stays where it was.
-    f.put(&q, task("x").keyed("k").at_priority(-1)).await;
+    let _ = f.put(&q, task("x").keyed("k").at_priority(-1)).await;
     assert_eq!(f.stats(&q).await.delayed, 1);
     // A start that was given holds, earlier or later.
     let now = Start::At(f.now());
-    f.put(&q, NewTask { start: now, ..task("x").keyed("k") }).await;
+    let _ = f.put(&q, NewTask { start: now, ..task("x").keyed("k") }).await;
     assert_eq!(f.stats(&q).await.ready, 2);
     assert_eq!(f.claim_ids(&q, 10).await, [id, other], "the more urgent first");
 }
@@ -100,7 +100,7 @@ pub(super) async fn rule_06_postpone_ends_at_its_limit(f: &mut Fixture) {
             if claimed.is_some() {
                 break;
             }
-            f.put(&q, task("x").keyed("k").delayed(10)).await;
+            let _ = f.put(&q, task("x").keyed("k").delayed(10)).await;
             assert!(f.the(id).await.run_at <= first.after(secs(limit)));
         }
         assert_eq!(claimed, Some(id), "a steady stream cannot hold it off for ever");
@@ -112,7 +112,7 @@ pub(super) async fn rule_06_postpone_never_brings_a_task_forward(f: &mut Fixture
     let q = queue(f, OnDuplicate::Postpone).await;
     let id = f.enqueue(&q, task("x").keyed("k").delayed(50)).await;
     let run_at = f.the(id).await.run_at;
-    f.put(&q, task("x").keyed("k").delayed(1)).await;
-    f.put(&q, task("x").keyed("k")).await;
+    let _ = f.put(&q, task("x").keyed("k").delayed(1)).await;
+    let _ = f.put(&q, task("x").keyed("k")).await;
     assert_eq!(f.the(id).await.run_at, run_at);
 }

@@ -90,7 +90,7 @@ pub(super) async fn rule_06_two_tasks_of_a_key_never_run_side_by_side(f: &mut Fi
                         assert_eq!(*n, 1, "{key} runs twice at once");
                     }
                     if round < 20 {
-                        handle.put(&q, task("y").keyed(&key)).await;
+                        let _ = handle.put(&q, task("y").keyed(&key)).await;
                     }
                     // Taken off before the end is told: afterwards another may
                     // have it.

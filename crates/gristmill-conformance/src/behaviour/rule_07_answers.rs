@@ -41,9 +41,9 @@ pub(super) async fn rule_07_ids_increase_and_nothing_else_takes_one(f: &mut Fixt
     let (q, r) = (f.queue("q").await, f.queue_with("r", |s| s.capacity = Some(Some(1))).await);
     let mut ids = f.enqueue_all(&q, plain(3)).await;
     ids.push(f.enqueue(&r, task("k").keyed("k")).await);
-    f.put(&r, task("k").keyed("k")).await;
-    f.put(&r, task("full")).await;
-    f.put(&q, task("x").keyed("")).await;
+    let _ = f.put(&r, task("k").keyed("k")).await;
+    let _ = f.put(&r, task("full")).await;
+    let _ = f.put(&q, task("x").keyed("")).await;
     f.put_as(&q, vec![task("a"), task("b").keyed("")], true).await;
     ids.push(f.enqueue(&q, task("next")).await);
     let first = ids[0].0;

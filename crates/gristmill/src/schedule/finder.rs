@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use gristmill_core::{PutAnswer, PutReport, QueueName, Refusal, ScheduleName, Timestamp};
+use gristmill_core::{PutReport, QueueName, ScheduleName, Timestamp};
 use gristmill_sqlite::WakeGuard;
 use gristmill_sqlite::rusqlite::Transaction;
 
-use crate::{Error, Mill, Put, TaskType};
+use crate::{Accepted, Error, Mill, Put, TaskType};
 
 /// A finder's code with its types forgotten; the error is in words.
 pub(super) type Find = Arc<dyn Fn(Finding) -> FindFuture + Send + Sync>;
@@ -93,12 +93,12 @@ impl Finding {
         Ok(room)
     }
 
-    /// Puts a task. A queue without room is an answer: the task was refused,
-    /// and the run should end.
+    /// Puts a task. A queue without room is an error ([`Error::is_full`]) with
+    /// which the run may end: that is told as a full queue, not as a failure.
     ///
     /// # Errors
-    /// When the store cannot answer.
-    pub async fn put<T: TaskType>(&self, task: T) -> Result<PutAnswer, Error> {
+    /// When the task is refused or the store cannot answer.
+    pub async fn put<T: TaskType>(&self, task: T) -> Result<Accepted, Error> {
         self.put_as(self.mill.put(task)).await
     }
 
@@ -106,11 +106,17 @@ impl Finding {
     /// `finding.put_as(finding.mill().put(task).priority(1))`.
     ///
     /// # Errors
-    /// When the store cannot answer.
-    pub async fn put_as(&self, put: Put) -> Result<PutAnswer, Error> {
-        let answer = put.await?;
-        self.count(&answer);
-        Ok(answer)
+    /// When the task is refused or the store cannot answer.
+    pub async fn put_as(&self, put: Put) -> Result<Accepted, Error> {
+        let put = put.await;
+        self.refused(put.as_ref().err());
+        let accepted = put?;
+        let counter = match accepted {
+            Accepted::Duplicate { .. } => &self.seen.duplicates,
+            _ => &self.seen.put,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        Ok(accepted)
     }
 
     /// As [`Mill::put_in`]: puts inside your own transaction on the same SQLite
@@ -123,26 +129,28 @@ impl Finding {
         transaction: &Transaction<'_>,
         tasks: impl IntoIterator<Item = T>,
     ) -> Result<(PutReport, WakeGuard), Error> {
-        let (report, guard) = self.mill.put_in(transaction, tasks)?;
-        report.answers.iter().for_each(|answer| self.count(answer));
+        let put = self.mill.put_in(transaction, tasks);
+        self.refused(put.as_ref().err());
+        let (report, guard) = put?;
+        let duplicates = report.duplicates() as u64;
+        self.seen.duplicates.fetch_add(duplicates, Ordering::Relaxed);
+        self.seen.put.fetch_add(report.answers.len() as u64 - duplicates, Ordering::Relaxed);
         Ok((report, guard))
     }
 
-    fn count(&self, answer: &PutAnswer) {
-        match answer {
-            PutAnswer::Refused(Refusal::QueueFull { .. }) => {
-                self.seen.full.store(true, Ordering::Relaxed);
-            }
-            PutAnswer::Refused(why) => {
+    fn refused(&self, error: Option<&Error>) {
+        match error {
+            Some(error) if error.is_full() => self.seen.full.store(true, Ordering::Relaxed),
+            Some(Error::Refused(why)) => {
                 tracing::error!(schedule = %self.schedule, %why, "a found task was refused");
             }
-            PutAnswer::Duplicate { .. } => {
-                self.seen.duplicates.fetch_add(1, Ordering::Relaxed);
-            }
-            _ => {
-                self.seen.put.fetch_add(1, Ordering::Relaxed);
-            }
+            _ => {}
         }
+    }
+
+    /// Whether the queue had no room for what was found.
+    pub(super) fn met_full_queue(&self) -> bool {
+        self.seen.full.load(Ordering::Relaxed)
     }
 
     /// How many tasks this run put.
@@ -155,7 +163,7 @@ impl Finding {
     pub(super) fn tell(&self) {
         let (put, duplicates) = (self.found(), self.seen.duplicates.load(Ordering::Relaxed));
         let (schedule, queue) = (&self.schedule, &self.queue);
-        if self.seen.full.load(Ordering::Relaxed) {
+        if self.met_full_queue() {
             tracing::warn!(
                 %schedule, %queue, put,
                 "the queue is full: what the finder did not put is found again"

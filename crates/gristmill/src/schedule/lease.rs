@@ -113,7 +113,7 @@ impl DueFind {
         loop {
             let asked = tokio::select! {
                 ended = running.join_next() => {
-                    self.tell(ended);
+                    self.tell(ended, finding);
                     return Instant::now() < until;
                 }
                 () = tokio::time::sleep(self.hold / 3) => Instant::now(),
@@ -129,9 +129,15 @@ impl DueFind {
         }
     }
 
-    fn tell(&self, ended: Option<Result<Result<(), String>, tokio::task::JoinError>>) {
+    fn tell(
+        &self,
+        ended: Option<Result<Result<(), String>, tokio::task::JoinError>>,
+        finding: &Finding,
+    ) {
         let schedule = &self.name;
         match ended {
+            // Told of as such: the finder ended because there was no room.
+            Some(Ok(Err(_))) if finding.met_full_queue() => {}
             Some(Ok(Err(error))) => {
                 tracing::warn!(%schedule, error, "the finder failed; it finds again at the next fire");
             }

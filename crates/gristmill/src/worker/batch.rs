@@ -220,6 +220,6 @@ impl Worker {
         R: Future + Send + 'static,
         R::Output: IntoOutcome,
     {
-        self.queue_batch(T::QUEUE, Arc::new(Batched { handle, task: PhantomData }))
+        self.queue_batch::<T>(Arc::new(Batched { handle, task: PhantomData }))
     }
 }

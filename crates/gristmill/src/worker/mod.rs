@@ -59,7 +59,7 @@ pub use stop::Force;
 pub use typed::decode;
 
 use crate::manager::Manager;
-use crate::{Error, Mill};
+use crate::{Error, Mill, TaskType};
 use batch::BatchHandler;
 use heartbeat::Heartbeat;
 use served::{Kind, Served};
@@ -81,11 +81,18 @@ pub const SLOW_CYCLE: Duration = Duration::from_secs(10);
 /// How long handlers may go on after the stop was asked for.
 pub const STOP_WITHIN: Duration = Duration::from_secs(30);
 
+/// A queue with its handler, and what the handler is for, in words.
+struct Serves {
+    queue: String,
+    kind: Kind,
+    handles: &'static str,
+}
+
 /// A worker to be run.
 #[must_use = "a worker works when it is run"]
 pub struct Worker {
     mill: Mill,
-    queues: Vec<(String, Kind)>,
+    queues: Vec<Serves>,
     processors: usize,
     batch: Option<usize>,
     terms: Terms,
@@ -98,7 +105,7 @@ pub struct Worker {
 
 impl std::fmt::Debug for Worker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let queues: Vec<&str> = self.queues.iter().map(|(name, _)| name.as_str()).collect();
+        let queues: Vec<&str> = self.queues.iter().map(|serves| serves.queue.as_str()).collect();
         f.debug_struct("Worker").field("queues", &queues).finish_non_exhaustive()
     }
 }
@@ -126,14 +133,22 @@ impl Worker {
         }
     }
 
-    /// Serves a queue.
-    pub fn queue(mut self, name: &str, handler: Arc<dyn Handler>) -> Self {
-        self.queues.push((name.to_owned(), Kind::One(handler)));
-        self
+    /// Serves a queue. A queue has one handler: a second one is an error when
+    /// the worker starts. Several kinds of tasks share a queue as one enum.
+    pub fn queue(self, name: &str, handler: Arc<dyn Handler>) -> Self {
+        self.serves(name, Kind::One(handler), "raw payloads")
     }
 
-    fn queue_batch(mut self, name: &str, handler: Arc<dyn BatchHandler>) -> Self {
-        self.queues.push((name.to_owned(), Kind::Many(handler)));
+    fn queue_of<T: TaskType>(self, handler: Arc<dyn Handler>) -> Self {
+        self.serves(T::QUEUE, Kind::One(handler), std::any::type_name::<T>())
+    }
+
+    fn queue_batch<T: TaskType>(self, handler: Arc<dyn BatchHandler>) -> Self {
+        self.serves(T::QUEUE, Kind::Many(handler), std::any::type_name::<T>())
+    }
+
+    fn serves(mut self, queue: &str, kind: Kind, handles: &'static str) -> Self {
+        self.queues.push(Serves { queue: queue.to_owned(), kind, handles });
         self
     }
 
@@ -223,8 +238,8 @@ impl Worker {
     /// the same way by itself.
     ///
     /// # Errors
-    /// When a queue does not exist or the operating system denies a thread. A
-    /// store that goes away is waited for; only a draining worker, which cron
+    /// When a queue does not exist or has two handlers, or the operating system
+    /// denies a thread. A store that goes away is waited for; only a draining worker, which cron
     /// will start again, gives up on it after some tries.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<WorkReport, Error> {
         let mut handle = self.start().await?;
@@ -239,7 +254,8 @@ impl Worker {
     /// stop the worker.
     ///
     /// # Errors
-    /// When a queue does not exist or the operating system denies a thread.
+    /// When a queue does not exist or has two handlers, or the operating system
+    /// denies a thread.
     pub async fn start(mut self) -> Result<WorkerHandle, Error> {
         let served = self.served().await?;
         let heartbeat = Heartbeat::start(self.mill.store())?;
@@ -261,8 +277,16 @@ impl Worker {
     async fn served(&self) -> Result<Vec<Arc<Served>>, Error> {
         let queues = self.mill.inspect().queues().await?;
         let mut served = Vec::new();
-        for (name, kind) in &self.queues {
-            let name = QueueName::new(name)?;
+        for (at, Serves { queue, kind, handles }) in self.queues.iter().enumerate() {
+            // Each of the two would take the other's tasks, and end them.
+            if let Some(first) = self.queues.iter().take(at).find(|first| first.queue == *queue) {
+                return Err(Error::TwoHandlers {
+                    queue: queue.clone(),
+                    first: first.handles,
+                    second: handles,
+                });
+            }
+            let name = QueueName::new(queue)?;
             if !queues.iter().any(|queue| queue.name == name) {
                 // The store's own error carries the suggestion.
                 self.mill.inspect().queue(name.as_str()).await?;

@@ -53,6 +53,6 @@ impl Worker {
         R: Future + Send + 'static,
         R::Output: IntoOutcome,
     {
-        self.queue(T::QUEUE, Arc::new(Single { handle, task: PhantomData }))
+        self.queue_of::<T>(Arc::new(Single { handle, task: PhantomData }))
     }
 }

@@ -92,6 +92,51 @@ async fn a_bulk_put_cut_short_says_what_stands() {
     }
 }
 
+#[tokio::test]
+async fn a_bulk_put_with_refused_tasks_says_so_at_its_end() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Item>().with(|s| s.capacity = Some(Some(120))).await.unwrap();
+        let said = mill.put_all((0..200).map(Item)).flush(50).run().await.unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "80 of 200 tasks were refused, the first because the queue is full: 120 tasks are \
+             pending; 120 were enqueued and 0 stood already"
+        );
+        assert_eq!(mill.inspect().queue("items").await.unwrap().ready, 120);
+        let counted = mill.put_all((190..200).map(Item)).count_refused().run().await.unwrap();
+        assert_eq!((counted.refused, counted.tasks()), (10, 10));
+    }
+}
+
+/// A task that JSON has no form for, at times.
+#[derive(Deserialize)]
+struct Odd(u64);
+
+impl Serialize for Odd {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0 == 130 {
+            return Err(serde::ser::Error::custom("130 has no form"));
+        }
+        serializer.serialize_u64(self.0)
+    }
+}
+
+impl TaskType for Odd {
+    const QUEUE: &'static str = "items";
+}
+
+#[tokio::test]
+async fn a_task_without_a_form_does_not_lose_the_report_of_those_before() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Odd>().await.unwrap();
+        let error = mill.put_all((0..200).map(Odd)).flush(50).run().await.unwrap_err();
+        let Error::Bulk(error) = error else { panic!("{error}") };
+        assert_eq!((error.acknowledged.enqueued, error.unknown), (100, 0));
+        assert!(error.to_string().contains("130 has no form"), "{error}");
+        assert_eq!(mill.inspect().queue("items").await.unwrap().ready, 100);
+    }
+}
+
 /// Keeps the lines of one target, as a log would show them.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gristmill::core::TaskFilter;
 use gristmill::core::{ListRequest, Order};
-use gristmill::{Error, Mill, Payload, PutAnswer, State, StoreError};
+use gristmill::{Accepted, Error, Mill, Payload, PutAnswer, State, StoreError};
 
 use crate::{Mail, mills};
 
@@ -12,9 +12,9 @@ use crate::{Mail, mills};
 async fn a_put_says_what_became_of_it() {
     for (mill, _folder) in mills().await {
         let first = mill.put(Mail::to("ada")).key("ada").source("shop").await.unwrap();
-        let PutAnswer::Enqueued { id } = first else { panic!("{first:?}") };
+        let Accepted::Enqueued { id } = first else { panic!("{first:?}") };
         let again = mill.put(Mail::to("ada")).key("ada").await.unwrap();
-        let PutAnswer::Duplicate { id: standing, source, run_at } = again else {
+        let Accepted::Duplicate { id: standing, source, run_at } = again else {
             panic!("{again:?}")
         };
         assert_eq!((standing, source.as_deref()), (id, Some("shop")));
@@ -35,13 +35,13 @@ async fn everything_that_can_be_said_is_stored() {
             .delay(Duration::from_secs(60))
             .id("once")
             .headers([("traceparent".to_owned(), "00-1".to_owned())].into());
-        let id = put.await.unwrap().id().unwrap();
+        let id = put.await.unwrap().id();
         let task = mill.inspect().task(id).await.unwrap().unwrap();
         assert_eq!((task.group.as_deref(), task.priority), (Some("g"), -3));
         assert_eq!(task.run_at.since(task.created_at), Duration::from_secs(60));
         assert_eq!(task.headers["traceparent"], "00-1");
         let repeat = mill.put(Mail::to("ada")).id("once").await.unwrap();
-        assert_eq!(repeat.id(), Some(id));
+        assert_eq!(repeat.id(), id);
         assert!(!repeat.is_enqueued());
         let stats = mill.inspect().queue("mails").await.unwrap();
         assert_eq!((stats.ready, stats.delayed), (0, 1));
@@ -74,8 +74,30 @@ async fn a_full_queue_is_known_beforehand() {
         assert!(mill.can_accept("mails").await.unwrap());
         mill.put(Mail::to("x")).await.unwrap();
         assert!(!mill.can_accept("mails").await.unwrap());
-        let full = mill.put(Mail::to("y")).await.unwrap();
-        assert!(matches!(full, PutAnswer::Refused(_)), "{full:?}");
+        let full = mill.put(Mail::to("y")).await.expect_err("no room");
+        assert_eq!(
+            full.to_string(),
+            "the task was refused: the queue is full: 1 tasks are pending"
+        );
+        assert!(full.is_full());
+        let answer = mill.put(Mail::to("y")).answer().await.unwrap();
+        assert!(matches!(answer, PutAnswer::Refused(_)), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_task_does_not_pass_through_a_question_mark() {
+    for (mill, _folder) in mills().await {
+        for (put, why) in [
+            (mill.put(Mail::to("x".repeat(2 << 20))), "the payload has"),
+            (mill.put(Mail::to("x")).key(""), "the key"),
+        ] {
+            let refused = put.await.expect_err("refused").to_string();
+            assert!(refused.contains(why), "{refused}");
+        }
+        mill.put(Mail::to("x")).id("1").await.unwrap();
+        let reused = mill.put(Mail::to("y")).id("1").await.expect_err("refused").to_string();
+        assert!(reused.contains("another payload"), "{reused}");
     }
 }
 

@@ -89,7 +89,7 @@ async fn the_trace_of_a_put_reaches_the_handler_and_what_follows() {
         let _listening = tracing::subscriber::set_default(spans.clone());
         mill.declare::<After>().await.unwrap();
         let put = mill.put(Mail::to("x")).traceparent(TRACE).tracestate("vendor=1");
-        let id = put.await.unwrap().id().unwrap();
+        let id = put.await.unwrap().id();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (first, second) = (seen.clone(), seen.clone());
         let note = |context: &Context| {

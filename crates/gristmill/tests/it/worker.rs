@@ -221,3 +221,27 @@ async fn an_unknown_queue_is_an_error_at_the_start() {
         assert!(error.to_string().contains("no queue 'after'"), "{error}");
     }
 }
+
+/// Another task of the same queue.
+#[derive(Serialize, Deserialize)]
+struct Letter {}
+
+impl TaskType for Letter {
+    const QUEUE: &'static str = Mail::QUEUE;
+}
+
+#[tokio::test]
+async fn two_handlers_on_one_queue_are_an_error_that_names_both() {
+    for (mill, _folder) in mills().await {
+        mill.put(Mail::to("ada")).await.unwrap();
+        let worker = Worker::new(&mill)
+            .drain(true)
+            .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+            .handle(|_: Letter, _| async { Ok::<(), String>(()) });
+        let said = worker.start().await.map(drop).expect_err("refused").to_string();
+        for part in ["'mails'", "Mail", "Letter", "one enum"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(mill.inspect().queue("mails").await.unwrap().ready, 1, "nobody took it");
+    }
+}

@@ -146,7 +146,7 @@ async fn what_does_not_start_within_two_seconds_goes_back() {
 async fn an_operator_cancels_what_runs() {
     for (mill, _folder) in mills().await {
         mill.declare::<Mail>().with(|s| s.lease = Some(Duration::from_millis(300))).await.unwrap();
-        let id = mill.put(Mail::to("x")).await.unwrap().id().unwrap();
+        let id = mill.put(Mail::to("x")).await.unwrap().id();
         let worker = Worker::new(&mill)
             .handle(|_: Mail, context: Context| async move {
                 context.cancelled().await;

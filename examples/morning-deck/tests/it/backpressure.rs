@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gristmill::TaskType;
-use gristmill::core::{PutAnswer, Refusal};
 use morning_deck::briefing::RunBriefing;
 use morning_deck::config::QueuePlace;
 use morning_deck::fetch::Kind;
@@ -89,8 +88,8 @@ async fn what_is_put_on_a_full_queue_is_refused() {
             assert!(mill.put(FetchSource { row }).await.unwrap().is_enqueued());
         }
         assert!(!mill.can_accept(FetchSource::QUEUE).await.unwrap());
-        let answer = mill.put(FetchSource { row: 3 }).await.unwrap();
-        assert!(matches!(answer, PutAnswer::Refused(Refusal::QueueFull { .. })), "{answer:?}");
+        let refused = mill.put(FetchSource { row: 3 }).await.expect_err("no room");
+        assert!(refused.is_full(), "{refused}");
         assert_eq!(desk.size(FetchSource::QUEUE).await, 2);
     }
 }

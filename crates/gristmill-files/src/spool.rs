@@ -111,6 +111,10 @@ impl Spool {
             Ok(found) if !found.is_dir() => {
                 Err(StoreError::NotAStore(format!("{shown} is a file, not a spool folder")))
             }
+            // Whoever only looks leaves no lock in a folder that is no spool.
+            Ok(_) if !create && !self.at(MARKER).exists() => {
+                Err(StoreError::NotAStore(format!("there is no store in {shown}")))
+            }
             Ok(_) => self.only_ours(),
             Err(error) if error.kind() == ErrorKind::NotFound && create => make_folder(&self.root),
             Err(error) if error.kind() == ErrorKind::NotFound => {

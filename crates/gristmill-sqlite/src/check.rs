@@ -5,15 +5,19 @@
 
 use std::collections::HashMap;
 
-use gristmill_core::{Result, Timestamp};
+use gristmill_core::{Result, StoreError, Timestamp};
 
 use crate::SqliteStore;
 use crate::db::Db;
 use crate::errors::fault;
 use crate::lease::Lease;
+use crate::row::Row;
 use crate::sql::Sql;
 use crate::stats::{self, Counts};
 use crate::subject;
+
+/// Tasks looked at in one go.
+const PAGE: i64 = 1_000;
 
 /// Something that is not as it must be, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +43,14 @@ impl SqliteStore {
 fn check(db: &Db<'_>, now: Timestamp) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     file(db, &mut findings)?;
+    if !schema(db, &mut findings)? {
+        // What is left cannot be compared with what is not there.
+        return Ok(findings);
+    }
+    values(db, &mut findings)?;
     counts(db, &mut findings)?;
     tasks(db, &mut findings)?;
+    rows(db, &mut findings)?;
     leases(db, now, &mut findings)?;
     for queue in stats::queues(db)? {
         if let Some(bind) = &queue.settings.bind {
@@ -73,6 +83,63 @@ fn file(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
             .map(|line| Finding(format!("the file is damaged: {line}"))),
     );
     Ok(())
+}
+
+/// Compares the tables, indexes and views with those of a new store. Returns
+/// whether all are there.
+fn schema(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<bool> {
+    let parts = |db: &Db<'_>| {
+        db.all(Sql::CheckSchema, [], |row| {
+            let (kind, name): (String, String) = (row.get(0)?, row.get(1)?);
+            Ok((format!("{kind} {name}"), row.get::<_, String>(2)?))
+        })
+    };
+    let found: HashMap<String, String> = parts(db)?.into_iter().collect();
+    let anew = crate::migration::anew()?;
+    let mut whole = true;
+    for (part, made) in parts(&Db::guest(&anew))? {
+        match found.get(&part) {
+            Some(text) if *text == made => {}
+            Some(_) => findings.push(Finding(format!("{part} is not as it was made"))),
+            None => {
+                whole = false;
+                findings.push(Finding(format!("{part} is missing")));
+            }
+        }
+    }
+    Ok(whole)
+}
+
+/// The values that every store has.
+fn values(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
+    for value in ["store_id", "settings"] {
+        if !db.any(Sql::MetaGet, rusqlite::params![value])? {
+            findings.push(Finding(format!("the store's value {value} is missing")));
+        }
+    }
+    Ok(())
+}
+
+/// Every task can be read: one that cannot is told of by its number.
+fn rows(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
+    let mut after = i64::MIN;
+    loop {
+        // By number first: a row that cannot be read must not hide the others.
+        let page: Vec<i64> =
+            db.all(Sql::ListOldest, rusqlite::params![after, PAGE], |row| row.get(0))?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = *last;
+        for id in page {
+            if let Err(error) = Row::load(db, id).and_then(|row| row.map_or(Ok(()), Row::readable))
+            {
+                let why = match error {
+                    StoreError::Corrupt(why) => why,
+                    other => other.to_string(),
+                };
+                findings.push(Finding(format!("task {id}: {why}")));
+            }
+        }
+    }
 }
 
 fn counts(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {

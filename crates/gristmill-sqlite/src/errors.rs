@@ -22,6 +22,8 @@ pub(crate) fn fault(error: &Error) -> StoreError {
             StoreError::Permission(said)
         }
         Some(ErrorCode::TooBig) => StoreError::Invalid(said),
+        // The store was opened, so its tables were there: somebody dropped one.
+        Some(ErrorCode::Unknown) if lacks_a_part(&said) => StoreError::Corrupt(said),
         Some(_) => StoreError::Unavailable(said),
         None => match error {
             // A stored value of the wrong shape: somebody else wrote it.
@@ -32,6 +34,16 @@ pub(crate) fn fault(error: &Error) -> StoreError {
             _ => StoreError::Unavailable(said),
         },
     }
+}
+
+/// Whether SQLite misses a part of our schema.
+fn lacks_a_part(said: &str) -> bool {
+    ["no such table: ", "no such index: ", "no such view: ", "no such column: "].iter().any(
+        |what| {
+            said.find(what)
+                .is_some_and(|at| said.get(at..).is_some_and(|s| s.contains("gristmill_")))
+        },
+    )
 }
 
 /// An error while opening: the sentence names the file.
@@ -53,6 +65,13 @@ pub(crate) fn opening(error: &Error, path: &Path) -> StoreError {
 pub(crate) fn refused_before_commit(error: &Error) -> bool {
     matches!(
         error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull)
+        Some(
+            ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::DiskFull
+                // A damaged page is met while pages are read.
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+        )
     )
 }

@@ -105,7 +105,7 @@ impl SqliteStore {
         let id: Option<String> = db
             .one(Sql::MetaGet, params!["store_id"], |row| row.get(0))
             .map_err(|error| match error {
-                StoreError::Unavailable(said) if said.contains("no such table") => {
+                StoreError::Corrupt(said) if said.contains("no such table") => {
                     StoreError::Invalid("the transaction's file holds no store".to_owned())
                 }
                 other => other,

@@ -42,6 +42,7 @@ mod row;
 mod schedules;
 mod settle;
 mod sql;
+mod statistics;
 mod stats;
 mod store;
 mod subject;

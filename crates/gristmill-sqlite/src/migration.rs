@@ -41,10 +41,22 @@ pub(crate) fn migrate(conn: &Connection, path: &Path, now: Timestamp, id: &str) 
     }
 }
 
+/// A new store in memory, to compare with.
+pub(crate) fn anew() -> Result<Connection> {
+    let memory = Path::new(":memory:");
+    let conn = Connection::open_in_memory().map_err(|e| opening(&e, memory))?;
+    migrate(&conn, memory, Timestamp::EPOCH, "")?;
+    Ok(conn)
+}
+
+/// Whether a store lives in the file.
+pub(crate) fn is_store(conn: &Connection, path: &Path) -> Result<bool> {
+    let known: i64 = conn.query_row(EXISTS, [], |row| row.get(0)).map_err(|e| opening(&e, path))?;
+    Ok(known > 0)
+}
+
 fn is_current(conn: &Connection, path: &Path) -> Result<bool> {
-    let failed = |e: rusqlite::Error| opening(&e, path);
-    let known: i64 = conn.query_row(EXISTS, [], |row| row.get(0)).map_err(failed)?;
-    Ok(known > 0 && recorded(conn, path)? == KNOWN)
+    Ok(is_store(conn, path)? && recorded(conn, path)? == KNOWN)
 }
 
 fn steps(conn: &Connection, path: &Path, now: Timestamp, id: &str) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Opening the file: library and file are checked before anything is written.
 
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::Options;
 use crate::errors::opening;
-use crate::migration;
+use crate::{migration, statistics};
 
 /// Older libraries can corrupt a WAL file when two connections reset it at
 /// once.
@@ -26,16 +27,53 @@ pub(crate) fn writer(path: &Path, options: &Options) -> Result<Connection> {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
     let failed = |e: rusqlite::Error| opening(&e, path);
+    if is_new {
+        make_private(path);
+    }
+    has_one_name(path)?;
     let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
     conn.busy_timeout(options.busy_timeout).map_err(failed)?;
+    // Before anything is written, the journal's mode included: whoever only
+    // looks must not turn another application's file into a store.
+    if !options.create && !migration::is_store(&conn, path)? {
+        return Err(StoreError::NotAStore(format!(
+            "there is no store in {}: it is empty, or a database of something else",
+            path.display()
+        )));
+    }
     use_wal(&conn, path, options.busy_timeout)?;
     prepare(&conn, path, "FULL")?;
     let id = Token::random()?.to_string();
     migration::migrate(&conn, path, options.clock.now(), &id)?;
+    statistics::forget(&conn, path)?;
     if is_new {
         sync_folder(path);
     }
     Ok(conn)
+}
+
+/// Makes the file, so that only its owner can read it; payloads may be anything.
+/// SQLite gives its logs the same mode. Somebody else may be quicker, and what is
+/// wrong with the path SQLite says better.
+fn make_private(path: &Path) {
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    if let Err(error) = made {
+        tracing::debug!(path = %path.display(), %error, "the file was not made");
+    }
+}
+
+/// A file with two names would have a log for each: what is written by one name
+/// is not seen by the other, and lost.
+fn has_one_name(path: &Path) -> Result<()> {
+    match std::fs::metadata(path) {
+        Ok(file) if file.is_file() && file.nlink() > 1 => Err(StoreError::NotAStore(format!(
+            "{} has {} names (hard links), and what is written by one is not seen by the others: \
+             remove the others, and make copies with 'gristmill backup'",
+            path.display(),
+            file.nlink()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Opens a connection that only reads.
@@ -104,13 +142,18 @@ fn use_wal(conn: &Connection, path: &Path, patience: Duration) -> Result<()> {
 
 /// Makes the new file's name durable. Where the folder may not be read, the
 /// sync that SQLite gives it with its own files has to do.
-fn sync_folder(path: &Path) {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+pub(crate) fn sync_folder(path: &Path) {
+    let folder = folder_of(path);
     if let Err(error) = std::fs::File::open(folder).and_then(|folder| folder.sync_all()) {
         tracing::debug!(folder = %folder.display(), %error, "the folder could not be synced");
+    }
+}
+
+/// The folder that the file stands in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 

@@ -47,16 +47,20 @@ fn may_scan(sql: Sql) -> bool {
             | Sql::CheckCounts
             | Sql::CheckLeases
             | Sql::CheckProcessing
+            | Sql::CheckSchema
             | Sql::CheckTasks
     )
 }
 
 #[test]
 fn no_statement_scans_a_table_or_sorts() {
-    let conn = schema();
+    no_scans(&schema());
+}
+
+fn no_scans(conn: &Connection) {
     for sql in Sql::ALL {
         // The row of constants is no table.
-        let plan = plan(&conn, *sql).replace("SCAN CONSTANT ROW", "");
+        let plan = plan(conn, *sql).replace("SCAN CONSTANT ROW", "");
         let grows = plan.contains("SCAN") || plan.contains("TEMP B-TREE");
         assert!(may_scan(*sql) || !grows, "{sql:?}:\n{plan}");
     }
@@ -71,4 +75,52 @@ fn a_claim_reads_the_front_of_its_level_and_no_more() {
     assert!(of_source.contains("queue=? AND source=? AND priority=? AND run_at<?"), "{of_source}");
     let taken = plan(&conn, Sql::ReadyLeaveFront);
     assert!(taken.contains("(run_at,id)"), "{taken}");
+}
+
+/// What a statement costs SQLite, in steps of its machine.
+fn steps(conn: &Connection, sql: Sql) -> i32 {
+    let mut statement = conn.prepare(sql.text()).expect("prepared");
+    let mut rows = statement.raw_query();
+    while rows.next().expect("a row").is_some() {}
+    drop(rows);
+    statement.get_status(rusqlite::StatementStatus::VmStep)
+}
+
+/// A file whose statistics were gathered when it held one task, as the end of a
+/// process does it, and which holds many now.
+async fn grown(tasks: usize) -> (tempfile::TempDir, Connection) {
+    use gristmill_core::{Declaration, NewTask, Payload, PutRequest, QueueName, Store};
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("grown.db");
+    let store = crate::SqliteStore::open(&path, crate::Options::default()).expect("a store");
+    let queue = QueueName::new("q").expect("a name");
+    store.declare_queue(Declaration::new(queue.clone())).await.expect("declared");
+    let conn = Connection::open(&path).expect("a connection");
+    for (from, to) in [(0, 1), (1, tasks)] {
+        let tasks = (from..to).map(|n| NewTask {
+            key: (n % 2 == 0).then(|| n.to_string()),
+            ..NewTask::new(Payload::json("1"))
+        });
+        let request = PutRequest { queue: queue.clone(), tasks: tasks.collect(), atomic: false };
+        let _ = store.put(request).await.expect("put");
+        if from == 0 {
+            conn.execute_batch("ANALYZE").expect("analysed");
+        }
+    }
+    store.close().await.expect("closed");
+    drop(conn);
+    // The next process: it opens the file as every store does.
+    let conn = crate::open::writer(&path, &crate::Options::default()).expect("a connection");
+    (folder, conn)
+}
+
+#[tokio::test]
+async fn nothing_costs_more_whatever_the_statistics_say() {
+    let (_small, few) = grown(250).await;
+    let (_large, many) = grown(1_000).await;
+    no_scans(&many);
+    for sql in [Sql::CheckCounts, Sql::CheckLeases, Sql::CheckProcessing, Sql::CheckTasks] {
+        let (few, many) = (steps(&few, sql), steps(&many, sql));
+        assert!(many < 6 * few.max(100), "{sql:?}: {few} steps for 250 tasks, {many} for 1,000");
+    }
 }

@@ -166,6 +166,14 @@ impl Row {
         Ok(())
     }
 
+    /// Whether what only our own reading can refuse is what was written.
+    pub(crate) fn readable(self) -> Result<()> {
+        encoding(self.encoding)?;
+        codec::history(self.history.as_deref())?;
+        codec::headers(self.headers.as_deref())?;
+        Ok(())
+    }
+
     /// The task as the port shows it. `lease` is the one it is open under.
     pub(crate) fn into_task(self, queue: &Queue, lease: Option<&Lease>, payload: Vec<u8>) -> Task {
         let state = self.state();

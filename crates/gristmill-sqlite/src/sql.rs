@@ -25,6 +25,7 @@ statements! {
     CheckCounts = include_str!("sql/check_counts.sql"),
     CheckLeases = include_str!("sql/check_leases.sql"),
     CheckProcessing = include_str!("sql/check_processing.sql"),
+    CheckSchema = include_str!("sql/check_schema.sql"),
     CheckTasks = include_str!("sql/check_tasks.sql"),
     AssignmentGet = include_str!("sql/assignment_get.sql"),
     AssignmentSave = include_str!("sql/assignment_save.sql"),

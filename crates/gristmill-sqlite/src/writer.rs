@@ -76,9 +76,6 @@ pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) 
         writer.sync_relaxed();
     }
     writer.sync_now();
-    if let Err(error) = conn.execute_batch("PRAGMA optimize") {
-        tracing::debug!(%error, "the file could not be optimised");
-    }
 }
 
 /// Whether requests that come while a group runs become part of it.

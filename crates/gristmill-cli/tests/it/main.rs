@@ -16,6 +16,7 @@ mod doctor;
 mod exec;
 mod files;
 mod init;
+mod looking;
 mod place;
 mod postgres;
 mod postgres_damaged;

@@ -1,4 +1,7 @@
 -- Tasks that stand where they must not, with the reason.
+-- Every look at another row names its index or has a + before what must not be
+-- one: with statistics from a time when the file was almost empty SQLite would
+-- rather read the whole table for each task.
 SELECT t.id, 'it is blocked, and stands in the claim order or holds no waiting place'
   FROM gristmill_shown t WHERE t.blocked AND (t.in_order OR t.place <> 0)
 UNION ALL
@@ -11,7 +14,7 @@ UNION ALL
 SELECT t.id, 'it waits in the claim order while its key is in flight'
   FROM gristmill_shown t
  WHERE t.key IS NOT NULL AND t.place = 0 AND t.in_order
-   AND EXISTS (SELECT 1 FROM gristmill_task f
+   AND EXISTS (SELECT 1 FROM gristmill_task f INDEXED BY gristmill_task_place
                 WHERE f.queue = t.queue AND f.key = t.key AND f.place < 2 AND f.place = 1)
 UNION ALL
 SELECT t.id, 'it has a key and is processing, and does not hold the in-flight place'
@@ -22,19 +25,20 @@ SELECT r.id, 'it stands in the claim order and does not exist'
   FROM gristmill_ready r WHERE NOT EXISTS (SELECT 1 FROM gristmill_task t WHERE t.id = r.id)
 UNION ALL
 SELECT r.id, 'it stands in the claim order under another place, queue, source or group'
-  FROM gristmill_ready r JOIN gristmill_task t ON t.id = r.id
- WHERE r.queue <> t.queue OR r.priority <> t.priority OR r.run_at <> t.run_at
-    OR r.source IS NOT t.source OR (r.grp IS NOT NULL AND r.grp <> coalesce(t.grp, ''))
+  FROM gristmill_ready r
+ WHERE (SELECT r.queue <> t.queue OR r.priority <> t.priority OR r.run_at <> t.run_at
+            OR r.source IS NOT t.source OR (r.grp IS NOT NULL AND r.grp <> coalesce(t.grp, ''))
+          FROM gristmill_task t WHERE t.id = r.id)
 UNION ALL
 SELECT t.id, 'it is failed and not in the list of failed tasks'
   FROM gristmill_task t WHERE t.place = 2
    AND NOT EXISTS (SELECT 1 FROM gristmill_failed f
-                    WHERE f.id = t.id AND f.queue = t.queue AND f.key IS t.key
-                      AND f.failed_at = t.failed_at)
+                    WHERE f.id = t.id AND +f.queue = t.queue AND +f.key IS t.key
+                      AND +f.failed_at = t.failed_at)
 UNION ALL
 SELECT f.id, 'it is in the list of failed tasks and is not failed'
   FROM gristmill_failed f
- WHERE NOT EXISTS (SELECT 1 FROM gristmill_task t WHERE t.id = f.id AND t.place = 2)
+ WHERE NOT EXISTS (SELECT 1 FROM gristmill_task t WHERE t.id = f.id AND +t.place = 2)
 UNION ALL
 SELECT t.id, 'it is blocked and not in the list of blocked tasks'
   FROM gristmill_task t WHERE t.blocked = 1 AND t.id NOT IN (SELECT id FROM gristmill_blocked)

@@ -50,6 +50,35 @@ async fn an_empty_file_becomes_a_store() {
     sound(&store).await;
 }
 
+#[test]
+fn looking_makes_no_store_of_a_foreign_database() {
+    let place = Place::new();
+    let foreign = place.beside("app.db");
+    connection(&foreign).execute_batch("CREATE TABLE users (name TEXT)").unwrap();
+    let empty = place.beside("empty.db");
+    std::fs::write(&empty, "").unwrap();
+    for file in [foreign, empty] {
+        let before = std::fs::read(&file).unwrap();
+        let options = Options { create: false, ..place.options() };
+        let error = SqliteStore::open(&file, options).expect_err("no store");
+        let StoreError::NotAStore(said) = &error else { panic!("{error}") };
+        assert!(said.contains("there is no store in"), "{said}");
+        assert_eq!(std::fs::read(&file).unwrap(), before, "{}", file.display());
+    }
+}
+
+#[tokio::test]
+async fn a_file_with_two_names_is_refused() {
+    // Each name would have a log of its own, and neither sees the other's.
+    let place = Place::new();
+    place.open().close().await.unwrap();
+    std::fs::hard_link(place.path(), place.beside("other.db")).unwrap();
+    let error = refused(&place);
+    assert!(matches!(&error, StoreError::NotAStore(said) if said.contains("2 names")), "{error}");
+    std::fs::remove_file(place.beside("other.db")).unwrap();
+    sound(&place.open()).await;
+}
+
 #[tokio::test]
 async fn the_queue_lives_in_the_applications_own_file() {
     let place = Place::new();

@@ -8,6 +8,7 @@
 )]
 
 mod backups;
+mod checks;
 mod claim_cost;
 mod conformance;
 mod crash;

@@ -27,6 +27,9 @@ use failure::Failure;
 use output::Output;
 
 fn main() -> ExitCode {
+    if let Some(ended) = exec::become_one() {
+        return ended;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage::answer(&error),
@@ -42,8 +45,11 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
-    let session = Session { store: cli.store, output: Output { json: cli.json } };
     let command = Command::meant(cli.command)?;
+    let mut session = Session { store: cli.store, output: Output { json: cli.json } };
+    if command.uses_the_served_store() {
+        session.find_store()?;
+    }
     let runtime = runtime(&command).map_err(|error| Failure::io("the runtime", &error))?;
     runtime.block_on(command.run(&session))
 }

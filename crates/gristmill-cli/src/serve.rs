@@ -11,10 +11,11 @@ use gristmill::schedule::Scheduler;
 use gristmill::worker::{Force, WorkReport, Worker};
 use gristmill::{Mill, QueueName, TaskId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::exec::Leaving;
+use crate::exec::{BrokenHandler, Leaving};
 use crate::failure::{Exit, Failure};
 use crate::output::{cut, time};
 use gristmill_contract::duration;
@@ -34,6 +35,40 @@ pub(crate) enum Tell {
     Trouble,
 }
 
+/// A worker to run, the queues it serves, and where it hears that a queue's
+/// command cannot be run.
+pub(crate) struct Staffed {
+    pub(crate) worker: Worker,
+    pub(crate) queues: Vec<QueueName>,
+    pub(crate) broken: UnboundedReceiver<BrokenHandler>,
+}
+
+impl Staffed {
+    /// Works until the stop is asked for, everything is drained, or no queue is
+    /// left whose command can be run. Returns whether that was so.
+    async fn run(self, stopping: watch::Receiver<u8>) -> Result<(WorkReport, bool), Failure> {
+        let Staffed { worker, mut queues, mut broken } = self;
+        let mut handle = worker.start().await?;
+        let mut stopping = std::pin::pin!(first(stopping));
+        while !queues.is_empty() {
+            tokio::select! {
+                report = handle.ended() => return Ok((report?, false)),
+                () = &mut stopping => return Ok((handle.stop().await?, false)),
+                Some(heard) = broken.recv() => {
+                    say(format_args!(
+                        "queue {}: its command cannot be run ({}); its tasks were given back and \
+                         wait until the command is corrected and this is started again",
+                        heard.queue, heard.why
+                    ));
+                    handle.serve(heard.queue.as_str(), false)?;
+                    queues.retain(|queue| *queue != heard.queue);
+                }
+            }
+        }
+        Ok((handle.stop().await?, true))
+    }
+}
+
 /// How the workers ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Served {
@@ -49,20 +84,20 @@ pub(crate) struct Served {
 pub(crate) async fn serve(
     signals: Signals,
     mill: &Mill,
-    workers: Vec<Worker>,
+    workers: Vec<Staffed>,
     scheduler: Option<Scheduler>,
     leaving: &Leaving,
     tell: Tell,
 ) -> Result<Served, Failure> {
     let serves_none = workers.is_empty();
-    let forces: Vec<Force> = workers.iter().map(Worker::force).collect();
+    let forces: Vec<Force> = workers.iter().map(|staffed| staffed.worker.force()).collect();
     let (stop, stopping) = watch::channel(0u8);
     let listening = tokio::spawn(listen(signals, stop, forces));
     let (over, ended) = oneshot::channel();
     let telling = tokio::spawn(tell_of(mill.clone(), mill.watch(), tell, ended));
     let mut running = JoinSet::new();
-    for worker in workers {
-        running.spawn(worker.run(first(stopping.clone())));
+    for staffed in workers {
+        running.spawn(staffed.run(stopping.clone()));
     }
     let (end_schedules, schedules_end) = oneshot::channel::<()>();
     let scheduling = scheduler.map(|scheduler| {
@@ -78,8 +113,14 @@ pub(crate) async fn serve(
     let mut failure = None;
     while let Some(ended) = running.join_next().await {
         match ended {
-            Ok(Ok(report)) => add(&mut served.report, &report),
-            Ok(Err(error)) => failure = Some(Failure::from(error)),
+            Ok(Ok((report, broken))) => {
+                add(&mut served.report, &report);
+                if broken {
+                    let why = "a handler's command cannot be run: see above";
+                    failure = Some(Failure::new(Exit::Wrong, "no_handler", why));
+                }
+            }
+            Ok(Err(error)) => failure = Some(error),
             Err(error) => {
                 failure =
                     Some(Failure::new(Exit::Wrong, "wrong", format!("a worker ended: {error}")));
@@ -110,8 +151,9 @@ pub(crate) async fn serve(
     drop(over);
     let _ = telling.await;
     match failure {
-        Some(failure) => Err(failure),
-        None => Ok(served),
+        // Whoever stops the others knows of the broken one by now.
+        Some(failure) if failure.code != "no_handler" || !served.asked => Err(failure),
+        _ => Ok(served),
     }
 }
 

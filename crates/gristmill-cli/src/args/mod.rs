@@ -53,7 +53,8 @@ const GLOBAL: &str = "Global options";
 #[derive(Debug, Parser)]
 #[command(name = "gristmill", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// The store, like sqlite://gristmill.db or files://spool [default: sqlite://gristmill.db]
+    /// The store, like sqlite://gristmill.db or files://spool [default: what ./gristmill.yaml says, else
+    /// sqlite://gristmill.db]
     #[arg(long, global = true, value_name = "URL", env = "GRISTMILL_STORE", help_heading = GLOBAL)]
     pub(crate) store: Option<String>,
 

@@ -13,8 +13,9 @@ Examples:
 CMD runs by sh -c with the payload on standard input and GRISTMILL_TASK_ID, GRISTMILL_TASK_QUEUE,
 _KEY, _ATTEMPT, _CONCURRENT, _SLOT, _GROUP, _SOURCE and _ENCODING in the environment.
 Its exit code settles the task: 0 done, 75 released (again after the queue's backoff, the attempt
-does not count), 65 failed for good, anything else or a signal is an error (retried). The last
-4 KiB of its standard error are the error text.";
+does not count), 65 failed for good, 126 and 127 (the command cannot be run) give it back and end
+the work on its queue, anything else or a signal is an error (retried). The last 4 KiB of its
+standard error are the error text.";
 
 const UP: &str = "\
 Examples:
@@ -54,6 +55,10 @@ pub(crate) struct WorkArgs {
     /// Only tasks of this source
     #[arg(long, value_name = "S")]
     pub(crate) source: Option<String>,
+
+    /// Tell the handler the store's URL in GRISTMILL_STORE; it may hold a password
+    #[arg(long)]
+    pub(crate) with_store: bool,
 }
 
 /// `up`.

@@ -27,23 +27,43 @@ mod up;
 mod work;
 mod workers;
 
+use std::path::Path;
+
 use gristmill::Mill;
 
 use crate::args;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::serve::say;
 use crate::store::{self, Missing};
 
 /// What every command knows besides its own words.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The store that was asked for, by flag or environment.
+    /// The store that was asked for, by flag or environment, or that the
+    /// configuration of this folder names.
     pub(crate) store: Option<String>,
     /// Where answers go.
     pub(crate) output: Output,
 }
 
 impl Session {
+    /// Looks which store is served here, if none was asked for: the one of the
+    /// configuration beside us. It is said, for nobody typed it.
+    pub(crate) fn find_store(&mut self) -> Result<(), Failure> {
+        if self.store.is_some() {
+            return Ok(());
+        }
+        self.store = crate::config::store_of(Path::new(crate::config::FILE))?;
+        if let Some(url) = self.store.as_deref().filter(|url| *url != store::DEFAULT)
+            && !self.output.json
+        {
+            let url = store::without_password(url);
+            say(format_args!("store {url}, as {} says", crate::config::FILE));
+        }
+        Ok(())
+    }
+
     /// The store's URL, for a command without a configuration of its own.
     pub(crate) fn url(&self) -> &str {
         self.store.as_deref().unwrap_or(store::DEFAULT)
@@ -152,6 +172,23 @@ impl Command {
                 Command::Completions(completions::Completions { shell: args.shell })
             }
         })
+    }
+
+    /// Whether the command is about the store that is served here, and not about
+    /// one that it names itself, a configuration's, or none.
+    pub(crate) const fn uses_the_served_store(&self) -> bool {
+        !matches!(
+            self,
+            Command::Bench(_)
+                | Command::Completions(_)
+                | Command::ConfigCheck(_)
+                | Command::ContractCheck(_)
+                | Command::ContractSchema(_)
+                | Command::Copy(_)
+                | Command::Generate(_)
+                | Command::Init(_)
+                | Command::Up(_)
+        )
     }
 
     /// Whether the command stays and works, rather than asks and ends.

@@ -19,11 +19,11 @@ use super::schedules::rule_text;
 use crate::args::UpArgs;
 use crate::config::{self, Config, QueueConfig};
 use crate::contracts::Contracts;
-use crate::exec::{Exec, Leaving};
+use crate::exec::{Broken, Exec, Leaving};
 use crate::failure::{Exit, Failure};
 use crate::log;
 use crate::output::{Output, count};
-use crate::serve::{Signals, Tell, say, serve};
+use crate::serve::{Signals, Staffed, Tell, say, serve};
 use crate::store;
 
 /// Run what this file describes.
@@ -63,7 +63,7 @@ impl Up {
         let signals = Signals::new()?;
         introduce(session.output, &self.config.display().to_string(), url, &config, &seeded)?;
         let leaving = Leaving::default();
-        let workers = workers(&mill, &config, session.output, &leaving, &contracts);
+        let workers = workers(&mill, url, &config, session.output, &leaving, &contracts);
         let served =
             serve(signals, &mill, workers, Some(Scheduler::new(&mill)), &leaving, Tell::All)
                 .await?;
@@ -160,26 +160,31 @@ async fn seed(mill: &Mill, config: &Config) -> Result<Seeded, Failure> {
 /// with a manager one for all of them, whose processors it moves.
 fn workers(
     mill: &Mill,
+    url: &str,
     config: &Config,
     output: Output,
     leaving: &Leaving,
     contracts: &Arc<Contracts>,
-) -> Vec<Worker> {
-    let handler = |command: &String| {
+) -> Vec<Staffed> {
+    let handler = |queue: &QueueConfig, command: &String, broken: &Broken| {
         Arc::new(Exec {
             command: command.clone(),
             mill: mill.clone(),
             output_to_stderr: output.json,
             leaving: leaving.clone(),
             contracts: contracts.clone(),
+            store: queue.with_store.then(|| url.to_owned()),
+            broken: broken.clone(),
         })
     };
     let handled = config.queues.iter().filter_map(|queue| Some((queue, queue.exec.as_ref()?)));
     let Some(shared) = shared_processors(config) else {
         return handled
             .map(|(queue, command)| {
+                let (tells, broken) = Broken::new();
                 let worker = Worker::new(mill).processors(queue.processors);
-                worker.queue(queue.name.as_str(), handler(command))
+                let worker = worker.queue(queue.name.as_str(), handler(queue, command, &tells));
+                Staffed { worker, queues: vec![queue.name.clone()], broken }
             })
             .collect();
     };
@@ -190,10 +195,13 @@ fn workers(
     if let Some(every) = config.manager().and_then(|manager| manager.every) {
         manager = manager.every(every);
     }
+    let (tells, broken) = Broken::new();
     let worker = Worker::new(mill).processors(shared).manager(manager);
-    vec![handled.fold(worker, |worker, (queue, command)| {
-        worker.queue(queue.name.as_str(), handler(command))
-    })]
+    let queues = handled.clone().map(|(queue, _)| queue.name.clone()).collect();
+    let worker = handled.fold(worker, |worker, (queue, command)| {
+        worker.queue(queue.name.as_str(), handler(queue, command, &tells))
+    });
+    vec![Staffed { worker, queues, broken }]
 }
 
 /// With a manager: how many processors all queues share.

@@ -13,11 +13,11 @@ use tracing::Level;
 use super::{Session, text};
 use crate::args::WorkArgs;
 use crate::contracts::Contracts;
-use crate::exec::{Exec, Leaving};
+use crate::exec::{Broken, Exec, Leaving};
 use crate::failure::{Exit, Failure};
 use crate::log;
 use crate::output::count;
-use crate::serve::{Signals, Tell, say, serve};
+use crate::serve::{Signals, Staffed, Tell, say, serve};
 use crate::store::Missing;
 
 /// Most processors of one worker: each may run a process.
@@ -36,6 +36,7 @@ pub(crate) struct Work {
     batch: Option<usize>,
     lease: Option<Duration>,
     source: Option<String>,
+    with_store: bool,
 }
 
 impl Work {
@@ -68,6 +69,7 @@ impl Work {
             batch: args.batch.map(|batch| within("--batch", batch, BATCH_MAX)).transpose()?,
             lease,
             source: args.source.map(|source| text("--source", source)).transpose()?,
+            with_store: args.with_store,
         })
     }
 
@@ -76,12 +78,15 @@ impl Work {
         let mill = session.open(Missing::Fail).await?;
         let queues = self.served(&mill).await?;
         let leaving = Leaving::default();
+        let (tells, broken) = Broken::new();
         let handler = Arc::new(Exec {
             command: self.exec.clone(),
             mill: mill.clone(),
             output_to_stderr: session.output.json,
             leaving: leaving.clone(),
             contracts: Arc::new(Contracts::of(&mill).await?),
+            store: self.with_store.then(|| session.url().to_owned()),
+            broken: tells,
         });
         let mut worker = Worker::new(&mill).processors(self.processors).drain(self.drain);
         for queue in &queues {
@@ -100,8 +105,9 @@ impl Work {
             let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
             say(format_args!("working on {}; stop with Ctrl-C", names.join(", ")));
         }
+        let staffed = Staffed { worker, queues, broken };
         let served =
-            serve(Signals::new()?, &mill, vec![worker], None, &leaving, Tell::Trouble).await?;
+            serve(Signals::new()?, &mill, vec![staffed], None, &leaving, Tell::Trouble).await?;
         mill.close().await?;
         let report = &served.report;
         if session.output.json {

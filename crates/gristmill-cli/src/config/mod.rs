@@ -57,6 +57,8 @@ pub(crate) struct QueueConfig {
     pub(crate) settings: SettingsPatch,
     /// The handler's command; without one, tasks wait for another worker.
     pub(crate) exec: Option<String>,
+    /// The handler is told the store's URL.
+    pub(crate) with_store: bool,
     pub(crate) processors: usize,
     /// Only a contract speaks of it; the file says nothing.
     pub(crate) only_in_contract: bool,
@@ -65,7 +67,14 @@ pub(crate) struct QueueConfig {
 impl QueueConfig {
     fn of_contract(name: QueueName) -> Self {
         let settings = SettingsPatch::default();
-        QueueConfig { name, settings, exec: None, processors: 1, only_in_contract: true }
+        QueueConfig {
+            name,
+            settings,
+            exec: None,
+            with_store: false,
+            processors: 1,
+            only_in_contract: true,
+        }
     }
 }
 
@@ -80,6 +89,41 @@ pub(crate) struct Seed {
 const FILE_BYTES: u64 = 4 << 20;
 /// Most processors a queue may have here; each may run a process.
 const PROCESSORS_MAX: u64 = 1_000;
+
+/// The configuration of a folder.
+pub(crate) const FILE: &str = "gristmill.yaml";
+
+/// The store that the file names, if there is a file and it names one. Other
+/// mistakes in it are not this one's to tell.
+///
+/// # Errors
+/// When there is a file and it cannot be known which store it names: another
+/// one must not be taken for it.
+pub(crate) fn store_of(path: &Path) -> Result<Option<String>, Failure> {
+    let wrong = |why: String| Failure {
+        code: "config",
+        ..Failure::usage(format!(
+            "{} cannot be read, so the store it names is not known: {why}; correct it, or name a \
+             store with --store",
+            path.display()
+        ))
+    };
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    let mut mistakes = Mistakes::default();
+    let tree = yaml::parse(&text)
+        .map_err(|found| wrong(found.shown(&path.display().to_string(), &text)))?;
+    let store = Fields::of(&tree, "the configuration", &mut mistakes)
+        .and_then(|mut top| top.text("store", &mut mistakes));
+    if mistakes.is_empty() {
+        Ok(store)
+    } else {
+        Err(wrong(mistakes.shown(&path.display().to_string(), &text)))
+    }
+}
 
 /// Reads and checks the file.
 ///
@@ -184,13 +228,23 @@ fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
     {
         mistakes.add(at, "exec is empty: give a command, or leave it out".to_owned());
     }
+    let with_store = match fields.text("with_store", mistakes).as_deref() {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => {
+            let at = fields.node("with_store").unwrap_or(node);
+            mistakes.add(at, "with_store is true or false".to_owned());
+            false
+        }
+    };
     let processors = fields.number("processors", 1..=PROCESSORS_MAX, mistakes).unwrap_or(1);
-    fields.done(&["name", "settings", "exec", "processors"], mistakes);
+    fields.done(&["name", "settings", "exec", "with_store", "processors"], mistakes);
     if let Some(name) = name {
         config.queues.push(QueueConfig {
             name,
             settings: settings.unwrap_or_default(),
             exec,
+            with_store,
             processors: usize::try_from(processors).unwrap_or(1),
             only_in_contract: false,
         });

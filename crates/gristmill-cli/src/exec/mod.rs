@@ -3,10 +3,15 @@
 //!
 //! ```text
 //!   0   done                            75  release, again after the backoff
-//!   65  failed for good                 anything else, or a signal: error
+//!   65  failed for good                 126, 127  it cannot be run: its queue is
+//!   anything else, or a signal: error             served no more, the task given back
 //! ```
 
+mod broken;
 mod group;
+mod handler;
+mod input;
+mod starter;
 mod tail;
 
 use std::os::fd::AsFd;
@@ -21,19 +26,25 @@ use gristmill::core::policy::backoff;
 use gristmill::core::{Backoff, ClaimedTask, Outcome, When};
 use gristmill::worker::{Context, Handler};
 use gristmill::{Encoding, Mill};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStderr, ChildStdin, Command};
-use tokio::task::JoinSet;
+use tokio::io::AsyncReadExt;
+use tokio::process::{ChildStderr, Command};
 
 use crate::contracts::Contracts;
+pub(crate) use broken::{Broken, BrokenHandler};
 use group::Group;
 pub(crate) use group::Leaving;
+pub(crate) use handler::become_one;
 use tail::Tail;
 
 /// What the sysexits of BSD call a temporary failure.
 const RELEASE: i32 = 75;
 /// What they call wrong input data: no retry will mend it.
 const FAIL: i32 = 65;
+/// What shells say of a command that is not there or cannot be executed.
+const CANNOT_RUN: [i32; 2] = [126, 127];
+/// What of our own environment a handler must not see: the store's URL may hold a
+/// password.
+const OURS: [&str; 2] = ["GRISTMILL_STORE", "GRISTMILL_LOG"];
 
 /// How long the end of standard error is waited for after the program ended:
 /// what it left behind may hold it open for ever.
@@ -49,6 +60,10 @@ pub(crate) struct Exec {
     pub(crate) leaving: Leaving,
     /// Programs get JSON where a contract knows how.
     pub(crate) contracts: Arc<Contracts>,
+    /// The store's URL, for handlers that shall have it.
+    pub(crate) store: Option<String>,
+    /// Hears of a command that cannot be run.
+    pub(crate) broken: Broken,
 }
 
 #[async_trait]
@@ -57,19 +72,19 @@ impl Handler for Exec {
         let view = self.contracts.as_json(&context.queue, &task.payload);
         let encoding = if view.is_some() { Encoding::Json } else { task.payload.encoding };
         let payload = view.map_or_else(|| task.payload.bytes.clone(), Bytes::from);
-        let command = self.command(task, context, encoding);
-        let mut child = match command.and_then(|mut command| command.spawn()) {
+        let started = match self.command(task, context, encoding, &payload) {
+            Ok(command) => starter::start(command).await,
+            Err(error) => Err(error),
+        };
+        let mut child = match started {
             Ok(child) => child,
             Err(error) => return Outcome::Error(format!("sh could not be started: {error}")),
         };
-        let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
+        let stderr = child.stderr.take();
         let mut group = Group::of(child, &self.leaving);
         let tail = Arc::new(Mutex::new(Tail::default()));
-        // Beside the program, not before it: it may read late, never, or say
-        // much before it reads. Both end with this set.
-        let mut pipes = JoinSet::new();
-        pipes.spawn(feed(stdin, payload));
-        pipes.spawn(listen(stderr, tail.clone()));
+        // Beside the program: it may say much before it ends.
+        let mut listening = AbortOnDrop(tokio::spawn(listen(stderr, tail.clone())));
         let ended = tokio::select! {
             ended = group.wait() => ended,
             () = context.cancelled() => {
@@ -77,8 +92,7 @@ impl Handler for Exec {
                 return Outcome::Error("the handler was stopped".to_owned());
             }
         };
-        let all = async { while pipes.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(LAST_WORDS, all).await;
+        let _ = tokio::time::timeout(LAST_WORDS, &mut listening.0).await;
         let said = tail.lock().unwrap_or_else(PoisonError::into_inner).text();
         match ended {
             Ok(status) => self.outcome(status, said, task, context).await,
@@ -93,15 +107,22 @@ impl Exec {
         task: &ClaimedTask,
         context: &Context,
         encoding: Encoding,
+        payload: &[u8],
     ) -> std::io::Result<Command> {
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(&self.command).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = handler::command(&self.command);
+        command.stdin(input::of(payload)?).stderr(Stdio::piped());
         if self.output_to_stderr {
             command.stdout(Stdio::from(std::io::stderr().as_fd().try_clone_to_owned()?));
         }
         // A group of its own: Ctrl-C in our terminal is ours to hear, and what
         // the program starts can be ended with it.
         command.process_group(0);
+        for name in OURS {
+            command.env_remove(name);
+        }
+        if let Some(url) = &self.store {
+            command.env("GRISTMILL_STORE", url);
+        }
         let number = |n: Option<u32>| n.map(|n| n.to_string());
         let about = [
             ("ID", Some(task.id.to_string())),
@@ -149,6 +170,12 @@ impl Exec {
                 let wait = backoff::wait(&backoff, task.returns(), spread);
                 Outcome::Release { at: Some(When::After(wait)), started: true }
             }
+            Some(code) if CANNOT_RUN.contains(&code) => {
+                let why = if said.is_empty() { String::new() } else { format!(": {said}") };
+                self.broken.tell(&context.queue, format!("exit status {code}{why}"));
+                // It did not run: its attempt does not count, however often.
+                Outcome::Release { at: None, started: false }
+            }
             _ => Outcome::Error(error(said)),
         }
     }
@@ -161,10 +188,12 @@ impl Exec {
     }
 }
 
-/// Gives the program its payload. One that does not read it is fine.
-async fn feed(stdin: Option<ChildStdin>, payload: Bytes) {
-    if let Some(mut stdin) = stdin {
-        let _ = stdin.write_all(&payload).await;
+/// A task of the runtime that ends with whoever waits for it.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::place::{Place, eventually, is_alive};
+use crate::place::{Place, Running, eventually, is_alive};
 
 #[test]
 fn the_exit_code_settles_the_task() {
@@ -138,4 +138,100 @@ fn with_json_only_the_report_is_on_standard_output() {
         "{answer:?}"
     );
     assert!(answer.stderr.contains("chatter"));
+}
+
+#[test]
+fn a_handler_does_not_learn_where_the_store_is_unless_asked() {
+    let place = Place::new();
+    let url = "sqlite://here.db";
+    let say = "echo store:${GRISTMILL_STORE-none} log:${GRISTMILL_LOG-none}";
+    let work = |more: &[&str]| {
+        assert!(place.command(&["put", "q", "1", "--create", "--store", url]).status().is_ok());
+        let words = ["work", "q", "--drain", "--exec", say];
+        let words: Vec<&str> = words.iter().chain(more).copied().collect();
+        let mut command = place.command(&words);
+        let out =
+            command.env("GRISTMILL_STORE", url).env("GRISTMILL_LOG", "warn").output().unwrap();
+        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(work(&[]), "store:none log:none");
+    assert_eq!(work(&["--with-store"]), "store:sqlite://here.db log:none");
+}
+
+#[test]
+fn a_command_that_cannot_be_run_burns_no_task() {
+    let place = Place::with(&[&["q", "max_attempts=1"]]);
+    place.write("not-executable", "true");
+    for (command, code) in [("./not-there", "127"), ("./not-executable", "126")] {
+        for _ in 0..5 {
+            place.ok(&["put", "q", "1"]);
+        }
+        for more in [&["--drain"][..], &["--processors", "3"]] {
+            let words = ["work", "q", "--exec", command];
+            let words: Vec<&str> = words.iter().chain(more).copied().collect();
+            let answer = place.run(&words);
+            assert_eq!(answer.code, 1, "{words:?}: {answer:?}");
+            assert!(answer.stderr.contains("cannot be run"), "{}", answer.stderr);
+            assert!(answer.stderr.contains(code), "{}", answer.stderr);
+        }
+    }
+    let tasks = place.json(&["list"]);
+    assert_eq!(tasks.as_array().unwrap().len(), 10);
+    for task in tasks.as_array().unwrap() {
+        assert_eq!((&task["state"], &task["attempts"]), (&json!("pending"), &json!(0)));
+    }
+}
+
+#[test]
+fn a_handler_that_cannot_be_run_does_not_stop_the_others() {
+    let place = Place::new();
+    place.write(
+        "gristmill.yaml",
+        "queues:\n  - {name: bad, exec: ./not-there}\n  - {name: good, exec: cat}\n",
+    );
+    let mut up = place.start(&["up"]);
+    Running::until(&mut up.stdout, "Stop with Ctrl-C");
+    place.ok(&["put", "bad", "1"]);
+    Running::until(&mut up.stderr, "cannot be run");
+    place.ok(&["put", "good", "1"]);
+    eventually("the other queue's task", || place.stats("good")["total"] == 0);
+    assert_eq!(place.stats("bad")["ready"], 1);
+    up.signal(rustix::process::Signal::TERM);
+    assert_eq!(up.end().0, 0);
+}
+
+/// Kills workers while their handlers wait to read; each handler that read at
+/// all, before or after, read everything.
+fn kills(rounds: u32) {
+    let place = Place::with(&[&["q", "lease=1s", "max_attempts=unlimited", "backoff.base=1ms"]]);
+    let payload = format!("\"{}\"", "x".repeat(500_000));
+    assert_eq!(place.run_with(&["put", "q", "-"], payload.as_bytes()).code, 0);
+    // In a session of its own, so that it outlives the handler that is ended
+    // with its worker.
+    let handler = "echo $$ >> begun; setsid sh -c 'sleep 0.05; wc -c >> sizes'";
+    for round in 0..rounds {
+        let worker = place.start(&["work", "q", "--exec", handler]);
+        let begun = || std::fs::read_to_string(place.path("begun")).unwrap_or_default();
+        eventually("a start", || begun().lines().count() as u32 > round);
+        worker.kill();
+        let pids = begun();
+        eventually("the handler's end", || !is_alive(pids.lines().last().unwrap()));
+    }
+    eventually("what the handlers left", || {
+        let sizes = std::fs::read_to_string(place.path("sizes")).unwrap_or_default();
+        sizes.lines().count() as u32 >= rounds / 2
+    });
+    let sizes = std::fs::read_to_string(place.path("sizes")).unwrap();
+    assert!(sizes.lines().all(|size| size.trim() == "500002"), "{sizes}");
+}
+
+#[test]
+fn no_handler_sees_cut_input_or_outlives_a_killed_worker() {
+    kills(3);
+}
+
+#[test]
+#[ignore = "long: 200 killed workers"]
+fn long_no_handler_sees_cut_input_or_outlives_a_killed_worker() {
+    kills(200);
 }

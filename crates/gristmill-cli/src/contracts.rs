@@ -25,12 +25,22 @@ impl Contracts {
         self.0.get(queue)
     }
 
-    /// A payload that is MessagePack of its queue's contract, as JSON.
-    pub(crate) fn as_json(&self, queue: &QueueName, payload: &Payload) -> Option<String> {
-        if payload.encoding != Encoding::Msgpack {
-            return None;
+    /// A payload that is MessagePack of its queue's contract, as JSON; nothing
+    /// where no contract says what it is.
+    ///
+    /// # Errors
+    /// In words, when it is not of the contract.
+    pub(crate) fn as_json(
+        &self,
+        queue: &QueueName,
+        payload: &Payload,
+    ) -> Result<Option<String>, String> {
+        match self.get(queue).filter(|_| payload.encoding == Encoding::Msgpack) {
+            Some(contract) => view::to_json(contract, payload).map(Some).map_err(|wrong| {
+                format!("the payload does not fit the contract of {queue}: {wrong}")
+            }),
+            None => Ok(None),
         }
-        view::to_json(self.get(queue)?, payload).ok()
     }
 }
 

@@ -109,7 +109,11 @@ pub fn fields(old: &QueueContract, new: &QueueContract) -> Vec<Change> {
         }
     }
     for after in new.fields.iter().filter(|field| old.field(&field.name).is_none()) {
-        changes.push(change(added(after)));
+        let before = old.retired.iter().find(|field| field.name == after.name);
+        changes.push(change(match before {
+            Some(before) if !before.kind.is_same(after.kind) => back_as_another(before, after),
+            _ => added(after),
+        }));
     }
     changes
 }
@@ -158,6 +162,15 @@ fn added(field: &Field) -> (Weight, String) {
     let what = format!(
         "field '{name}' ({kind}) is new and may not be missing: standing tasks do not have it; \
          make it {kind}?"
+    );
+    (Weight::Breaking, what)
+}
+
+fn back_as_another(before: &Field, after: &Field) -> (Weight, String) {
+    let (name, old, new) = (&before.name, before.kind, after.kind);
+    let what = format!(
+        "field '{name}' was {old} before it was taken out and is {new}: standing tasks cannot be \
+         read; add a field of another name, or a queue with a new id"
     );
     (Weight::Breaking, what)
 }

@@ -30,6 +30,9 @@ pub struct QueueContract {
     pub doc: Option<String>,
     /// What its payloads hold.
     pub fields: Vec<Field>,
+    /// What payloads of earlier contracts may hold beside that. Only stores say
+    /// so: a contract's file has just its fields.
+    pub retired: Vec<Field>,
     /// Its settings.
     pub settings: SettingsPatch,
     /// The same settings as they were said: names and texts.
@@ -41,6 +44,15 @@ impl QueueContract {
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// This contract as it follows on another: the fields that are gone stay
+    /// remembered with their types, for standing tasks may hold them.
+    #[must_use]
+    pub fn following(&self, old: &QueueContract) -> Self {
+        let gone = old.fields.iter().chain(&old.retired);
+        let retired = gone.filter(|field| self.field(&field.name).is_none()).cloned().collect();
+        QueueContract { retired, ..self.clone() }
     }
 }
 

@@ -7,7 +7,11 @@
 //! fields:
 //!   - {name: to, type: "string"}
 //!   - {name: user_id, type: "int64"}
+//! retired:
+//!   - {name: cc, type: "string?"}
 //! ```
+//!
+//! `retired` is there when fields were taken out: standing tasks may hold them.
 //!
 //! Only what decides how payloads are read is in it: settings have a place of
 //! their own in the store, and prose may change freely.
@@ -27,9 +31,10 @@ impl QueueContract {
             text.push_str(" []");
         }
         text.push('\n');
-        for Field { name, kind, .. } in &self.fields {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "  - {{name: {name}, type: \"{kind}\"}}");
+        add(&mut text, &self.fields);
+        if !self.retired.is_empty() {
+            text.push_str("retired:\n");
+            add(&mut text, &self.retired);
         }
         text
     }
@@ -49,9 +54,23 @@ impl QueueContract {
             let (name, kind) = inside.split_once(", type: \"")?;
             Some(Field { name: name.to_owned(), kind: FieldType::parse(kind)?, doc: None })
         };
-        let fields = lines.map(field).collect::<Option<Vec<_>>>()?;
+        let lines: Vec<&str> = lines.collect();
+        let mut parts = lines.split(|line| *line == "retired:");
+        let read = |part: &[&str]| part.iter().map(|line| field(line)).collect::<Option<Vec<_>>>();
+        let fields = read(parts.next()?)?;
+        let retired = parts.next().map_or(Some(Vec::new()), read)?;
+        if parts.next().is_some() {
+            return None;
+        }
         let settings = SettingsPatch::default();
-        Some(QueueContract { number, name, doc: None, fields, settings, said: Vec::new() })
+        Some(QueueContract { number, name, doc: None, fields, retired, settings, said: Vec::new() })
+    }
+}
+
+fn add(text: &mut String, fields: &[Field]) {
+    for Field { name, kind, .. } in fields {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  - {{name: {name}, type: \"{kind}\"}}");
     }
 }
 
@@ -72,12 +91,24 @@ mod tests {
                 name: QueueName::new("emails").expect("a name"),
                 doc: None,
                 fields,
+                retired: Vec::new(),
                 settings: SettingsPatch::default(),
                 said: Vec::new(),
             };
-            assert_eq!(QueueContract::from_text(&queue.text()), Some(queue));
+            let without = QueueContract { fields: Vec::new(), ..queue.clone() };
+            let after = without.following(&queue);
+            assert_eq!(after.retired, queue.fields);
+            for queue in [queue, after] {
+                assert_eq!(QueueContract::from_text(&queue.text()), Some(queue));
+            }
         }
-        for other in ["", "v1", "id: 1\nname: x\n", "id: 1\nname: x\nfields:\n  - {name: a}\n"] {
+        for other in [
+            "",
+            "v1",
+            "id: 1\nname: x\n",
+            "id: 1\nname: x\nfields:\n  - {name: a}\n",
+            "id: 1\nname: x\nfields: []\nretired:\nretired:\n",
+        ] {
             assert_eq!(QueueContract::from_text(other), None, "{other}");
         }
     }

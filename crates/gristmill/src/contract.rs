@@ -123,8 +123,9 @@ pub async fn register(
                 ),
             ));
         }
-        let changes = changes(&queue, contract)?;
-        let text = contract.text();
+        let kept = queue.contract.as_deref().and_then(QueueContract::from_text);
+        let changes = changes(&queue, kept.as_ref(), contract)?;
+        let text = kept.map_or_else(|| contract.text(), |kept| contract.following(&kept).text());
         if queue.contract.as_ref() != Some(&text) {
             let change = ContractChange {
                 queue: contract.name.clone(),
@@ -150,10 +151,16 @@ pub async fn register(
 }
 
 /// How the contract differs from the one that the store keeps.
-fn changes(queue: &Queue, contract: &QueueContract) -> Result<Vec<Change>, Error> {
-    let Some(text) = &queue.contract else { return Ok(Vec::new()) };
-    match QueueContract::from_text(text) {
-        Some(old) => Ok(evolution::fields(&old, contract)),
+fn changes(
+    queue: &Queue,
+    kept: Option<&QueueContract>,
+    contract: &QueueContract,
+) -> Result<Vec<Change>, Error> {
+    if queue.contract.is_none() {
+        return Ok(Vec::new());
+    }
+    match kept {
+        Some(old) => Ok(evolution::fields(old, contract)),
         None => Ok(vec![Change {
             queue: queue.name.to_string(),
             weight: Weight::Breaking,

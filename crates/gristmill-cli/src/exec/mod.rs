@@ -69,7 +69,12 @@ pub(crate) struct Exec {
 #[async_trait]
 impl Handler for Exec {
     async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome {
-        let view = self.contracts.as_json(&context.queue, &task.payload);
+        // A handler that always got JSON would take bytes for something else. An
+        // error and not a failure for good: a newer contract may read it.
+        let view = match self.contracts.as_json(&context.queue, &task.payload) {
+            Ok(view) => view,
+            Err(error) => return Outcome::Error(error),
+        };
         let encoding = if view.is_some() { Encoding::Json } else { task.payload.encoding };
         let payload = view.map_or_else(|| task.payload.bytes.clone(), Bytes::from);
         let started = match self.command(task, context, encoding, &payload) {

@@ -143,15 +143,21 @@ impl<'a> TaskJson<'a> {
             headers: &task.headers,
             damaged: task.damaged.as_deref(),
             encoding: task.payload.encoding.as_str(),
-            payload: PayloadJson::of(&task.payload, contracts.as_json(&task.queue, &task.payload)),
+            payload: PayloadJson::of(&task.payload, shown(task, contracts)),
         }
     }
+}
+
+/// The payload as its contract shows it. One that the contract cannot read is
+/// shown as it is.
+fn shown(task: &Task, contracts: &Contracts) -> Option<String> {
+    contracts.as_json(&task.queue, &task.payload).ok().flatten()
 }
 
 /// What people see of a payload.
 pub(crate) fn payload_text(task: &Task, contracts: &Contracts) -> String {
     let payload = &task.payload;
-    if let Some(json) = contracts.as_json(&task.queue, payload) {
+    if let Some(json) = shown(task, contracts) {
         return json;
     }
     match std::str::from_utf8(&payload.bytes) {

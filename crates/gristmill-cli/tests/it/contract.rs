@@ -183,3 +183,23 @@ fn a_configuration_names_contracts_and_its_payloads_have_to_fit() {
     let answer = place.run(&["config", "check"]);
     assert!(answer.stderr.contains("gristmill.yaml:1:13: there is no contract quues.yaml"));
 }
+
+#[test]
+fn a_payload_that_no_longer_reads_goes_to_no_handler() {
+    let place = Place::new();
+    let contract = |kind: &str| {
+        let fields = format!("[{{name: a, type: string}}, {{name: b, type: {kind}}}]");
+        format!(
+            "queues:\n  - {{id: 1, name: o, settings: {{max_attempts: 1}}, fields: {fields}}}\n"
+        )
+    };
+    place.write("old.yaml", contract("int64?"));
+    place.ok(&["contract", "register", "old.yaml"]);
+    place.ok(&["put", "o", "{\"a\":\"x\",\"b\":5}"]);
+    place.write("new.yaml", contract("string?"));
+    place.ok(&["contract", "register", "new.yaml", "--force"]);
+    place.ok(&["work", "o", "--drain", "--exec", "touch ran"]);
+    assert!(!place.path("ran").exists(), "it would have got bytes where it always got JSON");
+    let error = place.json(&["failed"])[0]["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("does not fit the contract"), "{error}");
+}

@@ -203,7 +203,13 @@ fn a_handler_that_cannot_be_run_does_not_stop_the_others() {
 /// Kills workers while their handlers wait to read; each handler that read at
 /// all, before or after, read everything.
 fn kills(rounds: u32) {
-    let place = Place::with(&[&["q", "lease=1s", "max_attempts=unlimited", "backoff.base=1ms"]]);
+    let place = Place::with(&[&[
+        "q",
+        "lease=1s",
+        "max_attempts=unlimited",
+        "backoff.base=1ms",
+        "backoff.cap=1ms",
+    ]]);
     let payload = format!("\"{}\"", "x".repeat(500_000));
     assert_eq!(place.run_with(&["put", "q", "-"], payload.as_bytes()).code, 0);
     // In a session of its own, so that it outlives the handler that is ended

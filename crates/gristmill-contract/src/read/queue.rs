@@ -39,7 +39,7 @@ pub(super) fn read(
     let (settings, said) = settings.unwrap_or_default();
     unknown_fields(node, mistakes);
     let (number, name) = (number?, name?);
-    Some(QueueContract { number, name, doc, fields, settings, said })
+    Some(QueueContract { number, name, doc, fields, retired: Vec::new(), settings, said })
 }
 
 fn number(

@@ -56,6 +56,7 @@ impl QueueSpec {
             number: self.number,
             name: QueueName::new(self.name).map_err(|error| error.to_string())?,
             doc: None,
+            retired: Vec::new(),
             fields: self.fields.iter().map(field).collect::<Result<_, String>>()?,
             settings: patch,
             said: said.collect(),

@@ -62,6 +62,7 @@ fn task() -> impl Strategy<Value = (QueueContract, Value)> {
             name: QueueName::new("any").unwrap(),
             doc: None,
             fields,
+            retired: Vec::new(),
             settings: SettingsPatch::default(),
             said: Vec::new(),
         };

@@ -144,7 +144,8 @@ async fn on_sqlite_it_puts_in_the_transaction_that_marks_the_row() {
             for commits in [false, true] {
                 let transaction = connection.transaction().map_err(|e| e.to_string())?;
                 for name in ["ada", "eve"] {
-                    finding.put_in(&transaction, [Mail::to(name)]).map_err(|e| e.to_string())?;
+                    let put = finding.put_in(&transaction, [Mail::to(name)]).map(drop);
+                    put.map_err(|e| e.to_string())?;
                 }
                 let full = finding.put_in(&transaction, [Mail::to("bob")]).map(drop);
                 assert!(full.is_err_and(|error| error.is_full()));

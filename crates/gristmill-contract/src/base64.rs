@@ -22,12 +22,13 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a text in base64, with or without padding; none when it is
-/// something else.
+/// The bytes of a text in base64, with all its padding or none; none when it is
+/// something else, or when another text stands for the same bytes.
 #[must_use]
 pub fn decode(text: &str) -> Option<Vec<u8>> {
+    let padded = text.len();
     let text = text.trim_end_matches('=').as_bytes();
-    if text.len() % 4 == 1 {
+    if text.len() % 4 == 1 || (padded > text.len() && padded != text.len().next_multiple_of(4)) {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
@@ -36,6 +37,10 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
         for letter in chunk {
             let sextet = ALPHABET.iter().position(|known| known == letter)?;
             group = group << 6 | u32::try_from(sextet).ok()?;
+        }
+        // Bits behind the last byte have to be none.
+        if group & ((1 << (chunk.len() * 6 % 8)) - 1) != 0 {
+            return None;
         }
         group <<= 6 * (4 - chunk.len());
         let [_, a, b, c] = group.to_be_bytes();
@@ -67,7 +72,8 @@ mod tests {
 
     #[test]
     fn what_is_no_base64_is_refused() {
-        for text in ["Z", "Zg==Zg==", "Zm9v!", "Zm 9v", "äöü="] {
+        for text in ["Z", "Zg==Zg==", "Zm9v!", "Zm 9v", "äöü=", "AA=", "AB==", "AAB=", "AAA==", "="]
+        {
             assert_eq!(decode(text), None, "{text}");
         }
     }

@@ -8,7 +8,11 @@ use rusqlite::{Error, ErrorCode};
 
 /// An error before the commit: nothing was written.
 pub(crate) fn fault(error: &Error) -> StoreError {
-    let said = error.to_string();
+    let said = match error {
+        // Without the statement itself, which may be a whole file.
+        Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
+    };
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             StoreError::Busy("another process holds the file's write lock".to_owned())

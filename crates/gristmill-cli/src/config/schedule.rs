@@ -208,7 +208,7 @@ schedules:
             "a.yaml:8:37: every: '5' is not a duration: the unit is missing",
             "missed is one of once, skip, all, not 'never'",
             "overlap is one of allow, skip, not 'maybe'",
-            "an interval is from 1s to a year",
+            "an interval is from 1s to 366 days",
             "a schedule has no field 'wen'",
             "a.yaml:10:36: this expression never fires",
             "a.yaml:12:12: schedule 'x' is declared twice",

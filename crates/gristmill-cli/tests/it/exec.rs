@@ -211,11 +211,12 @@ fn kills(rounds: u32) {
         "backoff.cap=1ms",
     ]]);
     let payload = format!("\"{}\"", "x".repeat(500_000));
-    assert_eq!(place.run_with(&["put", "q", "-"], payload.as_bytes()).code, 0);
     // In a session of its own, so that it outlives the handler that is ended
     // with its worker.
     let handler = "echo $$ >> begun; setsid sh -c 'sleep 0.05; wc -c >> sizes'";
     for round in 0..rounds {
+        // One more each time: a kill that comes late finds its task done.
+        assert_eq!(place.run_with(&["put", "q", "-"], payload.as_bytes()).code, 0);
         let worker = place.start(&["work", "q", "--exec", handler]);
         let begun = || std::fs::read_to_string(place.path("begun")).unwrap_or_default();
         eventually("a start", || begun().lines().count() as u32 > round);

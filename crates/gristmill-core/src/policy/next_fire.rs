@@ -19,6 +19,9 @@ pub const MISSED_MAX: usize = 100;
 /// Shortest interval.
 pub const EVERY_MIN: Duration = Duration::from_secs(1);
 
+/// The longest interval: a leap year.
+const EVERY_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+
 /// Why a rule cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -53,9 +56,15 @@ impl FireTimes {
                 Parsed::Cron(Box::new(cron))
             }
             Rule::Every(interval) => {
-                if *interval < EVERY_MIN || *interval > Duration::from_secs(366 * 24 * 3600) {
+                if *interval < EVERY_MIN || *interval > EVERY_MAX {
+                    let days = interval.as_secs() / (24 * 3600);
+                    let given = match (interval.is_zero(), days) {
+                        (true, _) => "0s".to_owned(),
+                        (_, 0) => format!("{interval:?}"),
+                        _ => format!("{days} days"),
+                    };
                     return Err(RuleError(format!(
-                        "an interval is from {EVERY_MIN:?} to a year, not {interval:?}"
+                        "an interval is from {EVERY_MIN:?} to 366 days, not {given}"
                     )));
                 }
                 let micros = i64::try_from(interval.as_micros())
@@ -195,6 +204,8 @@ mod tests {
             (Rule::Cron("0 0 30 2 *".to_owned()), "UTC", "never"),
             (Rule::Cron("* * * * *".to_owned()), "Mars/Olympus", "time zone"),
             (Rule::Every(Duration::from_millis(1)), "UTC", "interval"),
+            (Rule::Every(Duration::ZERO), "UTC", "from 1s to 366 days, not 0s"),
+            (Rule::Every(Duration::from_secs(367 * 86_400)), "UTC", "not 367 days"),
         ] {
             let error = FireTimes::new(&rule, zone).expect_err("unusable");
             assert!(error.to_string().contains(word), "{error}");

@@ -113,6 +113,15 @@ async fn a_file_made_by_a_changed_program_is_refused() {
 }
 
 #[tokio::test]
+async fn a_lost_step_of_the_schema_is_one_sentence() {
+    let place = Place::new();
+    place.open().close().await.unwrap();
+    connection(&place.path()).execute_batch("DELETE FROM gristmill_migration").unwrap();
+    let said = refused(&place).to_string();
+    assert!(said.contains("already exists") && said.lines().count() == 1, "{said}");
+}
+
+#[tokio::test]
 async fn a_damaged_file_never_looks_empty() {
     let place = Place::new();
     let store = place.open();

@@ -25,7 +25,11 @@ pub struct NewSchedule {
     overlap: Overlap,
     target: Option<Result<(String, Option<Payload>), Error>>,
     finder: Option<Find>,
+    timeout: Duration,
 }
+
+/// How long a finder's run may take unless said: as long as a handler.
+const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 impl fmt::Debug for NewSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,6 +52,7 @@ impl NewSchedule {
             overlap: Overlap::default(),
             target: None,
             finder: None,
+            timeout: TIMEOUT,
         }
     }
 
@@ -115,7 +120,18 @@ impl NewSchedule {
         E: fmt::Display + Send + 'static,
     {
         self.target = Some(Ok((queue.to_owned(), None)));
-        self.finder = Some(boxed(find));
+        self.finder = Some(boxed(find, self.timeout));
+        self
+    }
+
+    /// How long a run of the finder may take, 15 minutes unless said. One that
+    /// hangs is dropped at its next await, which is said, and the next fire finds
+    /// again; code that blocks its thread is left alone.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        if let Some(find) = &mut self.finder {
+            find.timeout = timeout;
+        }
         self
     }
 

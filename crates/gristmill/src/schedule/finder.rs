@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use gristmill_core::{PutReport, QueueName, ScheduleName, Timestamp};
 use gristmill_sqlite::WakeGuard;
@@ -12,21 +13,28 @@ use gristmill_sqlite::rusqlite::Transaction;
 
 use crate::{Accepted, Error, Mill, Put, TaskType};
 
-/// A finder's code with its types forgotten; the error is in words.
-pub(super) type Find = Arc<dyn Fn(Finding) -> FindFuture + Send + Sync>;
+/// A finder: its code with its types forgotten (the error is in words), and how
+/// long a run may take.
+#[derive(Clone)]
+pub(super) struct Find {
+    pub(super) run: Arc<dyn Fn(Finding) -> FindFuture + Send + Sync>,
+    pub(super) timeout: Duration,
+}
+
 /// One run of it.
 pub(super) type FindFuture = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-pub(super) fn boxed<F, R, E>(find: F) -> Find
+pub(super) fn boxed<F, R, E>(find: F, timeout: Duration) -> Find
 where
     F: Fn(Finding) -> R + Send + Sync + 'static,
     R: Future<Output = Result<(), E>> + Send + 'static,
     E: Display + Send + 'static,
 {
-    Arc::new(move |finding| {
+    let run = Arc::new(move |finding| -> FindFuture {
         let run = find(finding);
         Box::pin(async move { run.await.map_err(|error| error.to_string()) })
-    })
+    });
+    Find { run, timeout }
 }
 
 /// One run of a finder: what it may ask, and how it puts.

@@ -109,9 +109,19 @@ impl DueFind {
         // A task of its own: a finder that panics or blocks does not take the
         // renewing with it. Dropping the set drops the finder.
         let mut running = JoinSet::new();
-        running.spawn((self.find)(finding.clone()));
+        running.spawn((self.find.run)(finding.clone()));
+        let mut over = std::pin::pin!(tokio::time::sleep(self.find.timeout));
         loop {
             let asked = tokio::select! {
+                // One that hangs would hold the lease, and its schedule, for good.
+                () = &mut over => {
+                    tracing::error!(
+                        schedule = %self.name, timeout = ?self.find.timeout,
+                        "the finder did not end in time and was dropped; it finds again at the \
+                         next fire"
+                    );
+                    return Instant::now() < until;
+                }
                 ended = running.join_next() => {
                     self.tell(ended, finding);
                     return Instant::now() < until;

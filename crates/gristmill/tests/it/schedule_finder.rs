@@ -267,6 +267,27 @@ async fn an_error_or_a_panic_is_not_the_end() {
 }
 
 #[tokio::test]
+async fn a_run_that_hangs_ends_by_its_timeout() {
+    for t in timed().await {
+        let runs = Arc::new(AtomicU32::new(0));
+        let counted = runs.clone();
+        let find = move |_: Finding| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            std::future::pending::<Result<(), String>>()
+        };
+        let every = t.mill.schedule("find").every(MINUTE).timeout(Duration::from_millis(20));
+        let mut scheduler = t.scheduler().schedule(every.finder("mails", find));
+        scheduler.run_due().await.unwrap();
+        for run in 1..=2 {
+            t.clock.advance(MINUTE);
+            let looked = tokio::time::timeout(Duration::from_secs(10), scheduler.run_due());
+            looked.await.expect("it ends").unwrap();
+            assert_eq!(runs.load(Ordering::SeqCst), run);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_long_run_keeps_its_lease_while_others_ask() {
     // Real time: the lease is shorter than the run, and has to be renewed.
     let mill = Mill::open("memory:").await.unwrap();

@@ -133,4 +133,9 @@ pub(super) async fn verb_stats_show_every_queue_at_a_glance(f: &mut Fixture) {
     f.advance(secs(60));
     f.store.sweep().await.expect("a sweep");
     assert_eq!(f.stats(&q).await.ready, 4, "a task that fell due is ready");
+    let held = f.claim_one(&q).await;
+    f.claim_one(&q).await;
+    f.end(&held, Outcome::Fail("never".to_owned())).await;
+    let stats = f.stats(&q).await;
+    assert_eq!((stats.ready, stats.processing, stats.failed, stats.total()), (2, 1, 1, 4));
 }

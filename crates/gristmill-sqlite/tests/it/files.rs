@@ -88,6 +88,11 @@ async fn the_queue_lives_in_the_applications_own_file() {
     declare(&store, "q", SettingsPatch::default()).await;
     put(&store, "q", vec![task("1")]).await;
     application.execute_batch("INSERT INTO item VALUES (1)").unwrap();
+    let shown = "SELECT id, in_order, attempts FROM gristmill_shown ORDER BY id DESC";
+    let row: (i64, bool, u32) = application
+        .query_row(shown, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .unwrap();
+    assert_eq!(row, (1, true, 0), "it can be looked into with SQL");
     sound(&store).await;
 }
 

@@ -114,11 +114,12 @@ async fn pass<'a>(site: &'a Arc<Site>, hand: &Hand) -> Option<Pass<'a>> {
     }
 }
 
-/// Nothing else runs, and nothing else is in this worker's hands: if the
-/// process dies now, no other task loses an attempt.
+/// Nothing else runs, and nothing else is in this worker's hands or on its way
+/// there: if the process dies now, no other task loses an attempt.
 async fn alone_at_last<'a>(site: &'a Site, hand: &Hand) -> RwLockWriteGuard<'a, ()> {
     let gate = site.gate.write().await;
-    while site.heartbeat.holds_beside(hand.lease.token) {
+    // In this order: a claim that is under way is held before it is over.
+    while site.is_claiming() || site.heartbeat.holds_beside(hand.lease.token) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     gate
@@ -128,4 +129,58 @@ enum Pass<'a> {
     Beside(#[expect(dead_code, reason = "held, not read")] RwLockReadGuard<'a, ()>),
     #[expect(dead_code, reason = "held, not read")]
     Alone(RwLockWriteGuard<'a, ()>, Alone),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use async_trait::async_trait;
+    use gristmill_core::{ClaimedTask, Outcome};
+    use gristmill_sqlite::rusqlite::Connection;
+
+    use super::*;
+    use crate::worker::{Handler, Worker, heartbeat};
+    use crate::{Mill, Payload};
+
+    struct Never;
+
+    #[async_trait]
+    impl Handler for Never {
+        async fn handle(&self, _: &ClaimedTask, _: &crate::worker::Context) -> Outcome {
+            Outcome::Done
+        }
+    }
+
+    #[tokio::test]
+    async fn a_claim_under_way_is_waited_for_like_one_in_hand() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a.db");
+        let mill = Mill::open(&format!("sqlite://{}", file.display())).await.expect("a store");
+        mill.declare_queue("q").await.expect("declared");
+        for _ in 0..2 {
+            mill.put_raw("q", Payload::json("1")).await.expect("put");
+        }
+        let worker = Worker::new(&mill).queue("q", Arc::new(Never));
+        let served = worker.served().await.expect("served");
+        let site = worker.site(served, heartbeat::Handle::default()).expect("a site");
+        let queue = site.served.first().expect("a queue");
+        let lone = site.claim(queue, false).await.expect("a claim").found.expect("a task");
+        // Asked for while the file is locked, and then left: the store gives it
+        // while nobody looks.
+        let other = Connection::open(&file).expect("a connection");
+        other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+        let mut claim = std::pin::pin!(site.claim(queue, false));
+        assert!(claim.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        other.execute_batch("ROLLBACK").expect("the lock's end");
+        while mill.inspect().queue("q").await.expect("numbers").processing < 2 {
+            tokio::task::yield_now().await;
+        }
+        let soon = Duration::from_millis(50);
+        let alone = tokio::time::timeout(soon, alone_at_last(&site, &lone.hand)).await;
+        assert!(alone.is_err(), "the other task is this worker's, and would lose an attempt");
+        let found = claim.await.expect("a claim").found.expect("a task");
+        assert!(site.heartbeat.holds_beside(lone.hand.lease.token));
+        drop(found);
+    }
 }

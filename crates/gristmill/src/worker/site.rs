@@ -68,6 +68,9 @@ pub(super) struct Site {
     pub(super) gate: RwLock<()>,
     /// A task that must run alone is in hand: nothing else is claimed.
     alone: watch::Sender<bool>,
+    /// Claims that were asked for and are not in hand yet: the store may have
+    /// given their tasks to this worker already.
+    claiming: AtomicUsize,
     /// Held by the one idle processor that looks for work in the rotation.
     pub(super) scout: tokio::sync::Mutex<()>,
     pub(super) idle: AtomicUsize,
@@ -98,6 +101,22 @@ pub(super) struct Found {
     pub(super) limited: bool,
     /// The processor's place on the queue while it has this claim.
     _busy: Busy,
+}
+
+/// A claim that is under way, until this is dropped.
+struct Claiming<'a>(&'a AtomicUsize);
+
+impl<'a> Claiming<'a> {
+    fn new(claiming: &'a AtomicUsize) -> Self {
+        claiming.fetch_add(1, Ordering::SeqCst);
+        Claiming(claiming)
+    }
+}
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// What a claim came to.
@@ -133,6 +152,7 @@ impl Site {
             on_late,
             gate: RwLock::new(()),
             alone: watch::Sender::new(false),
+            claiming: AtomicUsize::new(0),
             scout: tokio::sync::Mutex::new(()),
             idle: AtomicUsize::new(0),
             freed: Notify::new(),
@@ -173,6 +193,8 @@ impl Site {
         let queue = self.queue(&served.name).await?;
         let settings = &queue.settings;
         let one_at_a_time = settings.one_at_a_time();
+        // Counted before the look: whoever goes alone after it waits for us.
+        let _claiming = Claiming::new(&self.claiming);
         if !served.is_on() || self.is_someone_alone() {
             return Ok(nothing);
         }
@@ -226,6 +248,11 @@ impl Site {
 
     pub(super) fn is_someone_alone(&self) -> bool {
         *self.alone.borrow()
+    }
+
+    /// Whether a claim is under way: what it takes is as good as held.
+    pub(super) fn is_claiming(&self) -> bool {
+        self.claiming.load(Ordering::SeqCst) > 0
     }
 
     /// Returns when a task is in hand that must run alone.

@@ -38,6 +38,7 @@ async fn duplicates_are_skipped_and_counted() {
             .unwrap();
         assert_eq!((report.enqueued, report.duplicates, report.flushes), (2_000, 500, 3));
         assert_eq!(seen, [1, 2, 3]);
+        assert_eq!(mill.verbs().put.calls(), 3, "a call, and so a commit, a flush");
         let again = mill.put_all((0..2_000).map(Item)).run().await.unwrap();
         assert_eq!((again.enqueued, again.duplicates), (0, 2_000));
         assert_eq!(mill.inspect().queue("items").await.unwrap().ready, 2_000);

@@ -8,7 +8,7 @@ use gristmill::State;
 use gristmill::core::Backoff;
 use gristmill::worker::{BatchContext, Outcome, Typed, When, Worker, fail, release_for, retry_in};
 
-use crate::{Mail, mills};
+use crate::{Mail, mills, until};
 
 async fn never() {
     std::future::pending().await
@@ -73,8 +73,11 @@ async fn what_a_failed_batch_leaves_open_comes_back_one_by_one() {
         while all().await.counters.done < 4 || all().await.failed < 1 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        // The store has it a moment before the worker counts it.
+        until("the last count", async || handle.stats().queues[0].1.processed == 9).await;
         let stats = handle.stats().queues[0].1.clone();
         assert_eq!((stats.processed, stats.errors, stats.retried), (9, 5, 4));
+        assert!(stats.duration > Duration::ZERO, "{stats:?}");
         assert_eq!(stats.last_error.as_deref(), Some("bad"));
         handle.stop().await.unwrap();
         assert_eq!(*sizes.lock().unwrap(), [5, 1, 1, 1, 1]);

@@ -52,6 +52,8 @@ async fn a_full_queue_leaves_the_rest_as_it_is_for_the_next_cycle() {
         }
         let fetched: usize = (0..5).map(|n| desk.web.count(&format!("/{n}.xml"))).sum();
         assert_eq!(fetched, 5, "each of them once");
+        let stats = desk.app.mill.inspect().queue(FetchSource::QUEUE).await.unwrap();
+        assert_eq!(stats.counters.refused, 0, "there was room for each before it was put");
         assert_eq!(desk.failed(FetchSource::QUEUE).await, []);
     }
 }

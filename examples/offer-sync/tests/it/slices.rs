@@ -61,6 +61,19 @@ fn shares_by_hash_take_no_row_twice_although_rows_leave() {
 }
 
 #[test]
+fn shares_by_hash_side_by_side_have_rows_each() {
+    for store in STORES {
+        let shop = Shop::new(store);
+        shop.run(&["put", "--by", "hash", "--sync", "3"]);
+        shop.run(&["work", "--by", "hash", "--drain", "--processors", "3", "--meet", "3"]);
+        let numbers: BTreeSet<Option<u32>> = shop.taken("sync").iter().map(|t| t.number).collect();
+        assert_eq!(numbers, BTreeSet::from([Some(0), Some(1), Some(2)]), "{store}");
+        // Every share has some three hundred rows, of which a batch takes a hundred.
+        assert_eq!(shop.number("SELECT count(*) FROM offer WHERE synced = 1"), 300, "{store}");
+    }
+}
+
+#[test]
 fn processes_are_checked_in_slices() {
     for store in STORES {
         let shop = Shop::new(store);

@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 
-use gristmill_core::{Result, StoreError, Timestamp};
+use gristmill_core::{Encoding, Result, StoreError, Timestamp};
 
 use crate::SqliteStore;
+use crate::checksum;
 use crate::db::Db;
-use crate::errors::fault;
+use crate::errors::{corrupt, fault};
 use crate::lease::Lease;
 use crate::row::Row;
 use crate::sql::Sql;
@@ -130,8 +131,11 @@ fn rows(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
         let Some(last) = page.last() else { return Ok(()) };
         after = *last;
         for id in page {
-            if let Err(error) = Row::load(db, id).and_then(|row| row.map_or(Ok(()), Row::readable))
-            {
+            let looked = Row::load(db, id).and_then(|row| match row {
+                Some(row) => payload(db, id, row.readable()?),
+                None => Ok(()),
+            });
+            if let Err(error) = looked {
                 let why = match error {
                     StoreError::Corrupt(why) => why,
                     other => other.to_string(),
@@ -139,6 +143,18 @@ fn rows(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
                 findings.push(Finding(format!("task {id}: {why}")));
             }
         }
+    }
+}
+
+fn payload(db: &Db<'_>, id: i64, encoding: Encoding) -> Result<()> {
+    let fits = db.one(Sql::TaskPayload, rusqlite::params![id], |row| {
+        let payload = row.get_ref(0)?.as_blob().unwrap_or_default();
+        let sum: Option<i64> = row.get(1)?;
+        Ok(sum.is_none_or(|sum| checksum::of(encoding, payload) == sum))
+    })?;
+    match fits {
+        Some(false) => Err(corrupt("the payload", "it does not fit its checksum")),
+        _ => Ok(()),
     }
 }
 

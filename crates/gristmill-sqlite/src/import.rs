@@ -10,11 +10,11 @@ use gristmill_core::{
 };
 use rusqlite::params;
 
-use crate::codec;
 use crate::moves::Entry;
 use crate::row::{Row, encoding_number};
 use crate::sql::Sql;
 use crate::write::Write;
+use crate::{checksum, codec};
 
 impl Write<'_, '_> {
     /// Takes in tasks of another store; one answer each.
@@ -109,6 +109,7 @@ impl Write<'_, '_> {
                 codec::history_text(&task.history)?,
                 task.note.as_ref().map(|note| &note.text),
                 task.note.as_ref().map(|note| &note.by),
+                checksum::of(task.payload.encoding, &task.payload.bytes),
             ],
         )?;
         if failed {

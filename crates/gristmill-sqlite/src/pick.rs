@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use gristmill_core::{ClaimedTask, Encoding, Payload, Queue, Result, Timestamp};
 use rusqlite::{Row as SqlRow, params};
 
-use crate::codec;
 use crate::row::encoding;
 use crate::sql::Sql;
 use crate::write::Write;
+use crate::{checksum, codec};
 
 /// How many entries at the front are looked at before the groups are walked
 /// one by one.
@@ -57,7 +57,11 @@ impl Picked {
             slot: None,
             alone: expiries >= 2,
         };
-        let damaged = strange.or(headers.fault);
+        let sum: Option<i64> = row.get(16)?;
+        let altered = sum
+            .is_some_and(|sum| checksum::of(encoding, &task.payload.bytes) != sum)
+            .then(|| "the payload does not fit its checksum".to_owned());
+        let damaged = strange.or(altered).or(headers.fault);
         Ok(Picked { task, delayed: row.get(3)?, waiting, expiries, damaged })
     }
 }

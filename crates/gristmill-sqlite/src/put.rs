@@ -12,13 +12,13 @@ use gristmill_core::{
 };
 use rusqlite::params;
 
-use crate::codec;
 use crate::delta::unsigned;
 use crate::known::suggest;
 use crate::moves::Entry;
 use crate::row::{Row, encoding_number};
 use crate::sql::Sql;
 use crate::write::Write;
+use crate::{checksum, codec};
 
 /// Who puts: only puts from outside ask for room.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -247,6 +247,7 @@ impl Write<'_, '_> {
                 new.source,
                 codec::headers_text(&new.headers)?,
                 new.payload.bytes.as_ref(),
+                checksum::of(new.payload.encoding, &new.payload.bytes),
             ],
         )?;
         if blocked {
@@ -285,6 +286,7 @@ impl Write<'_, '_> {
                 encoding_number(new.payload.encoding),
                 codec::headers_text(&new.headers)?,
                 new.payload.bytes.as_ref(),
+                checksum::of(new.payload.encoding, &new.payload.bytes),
             ],
         )?;
         if row.blocked { self.block(queue, id.0) } else { self.enter(queue, &row.entry()) }

@@ -2,7 +2,8 @@
 
 use gristmill_core::policy::outcome::Facts;
 use gristmill_core::{
-    Encoding, LeaseView, Note, Payload, Queue, Result, State, Task, TaskId, Timestamp, Unique,
+    Encoding, LeaseView, Note, Payload, Queue, Result, State, StoreError, Task, TaskId, Timestamp,
+    Unique,
 };
 use rusqlite::{Row as SqlRow, params};
 
@@ -167,11 +168,13 @@ impl Row {
     }
 
     /// Whether what only our own reading can refuse is what was written.
-    pub(crate) fn readable(self) -> Result<()> {
-        encoding(self.encoding)?;
-        codec::history(self.history.as_deref())?;
-        codec::headers(self.headers.as_deref())?;
-        Ok(())
+    pub(crate) fn readable(self) -> Result<Encoding> {
+        let (history, headers) =
+            (codec::history(self.history.as_deref()), codec::headers(self.headers.as_deref()));
+        match history.fault.or(headers.fault) {
+            Some(why) => Err(StoreError::Corrupt(why)),
+            None => encoding(self.encoding).map_err(StoreError::Corrupt),
+        }
     }
 
     /// The task as the port shows it. `lease` is the one it is open under.

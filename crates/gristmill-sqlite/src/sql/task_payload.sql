@@ -1,1 +1,1 @@
-SELECT payload FROM gristmill_task WHERE id = ?1;
+SELECT payload, checksum FROM gristmill_task WHERE id = ?1;

@@ -43,6 +43,9 @@ CREATE TABLE gristmill_task (
     grp              TEXT,
     source           TEXT,
     headers          TEXT,
+    -- Of the encoding and the payload (checksum.rs): a row that does not fit it
+    -- is not handed out. One that was written by hand may have none.
+    checksum         INTEGER,
     payload          BLOB    NOT NULL,
     prev_run_at      INTEGER,
     claimed_at       INTEGER,

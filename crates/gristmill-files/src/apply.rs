@@ -1,7 +1,7 @@
 //! Doing to the files what the intent says.
 
 use std::collections::HashMap;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use gristmill_core::{Result, State, TaskId};
 
 use crate::errors::At;
 use crate::frame::Entry;
-use crate::spool::{Spool, create, rename, unlink};
+use crate::spool::Spool;
 
 /// Where a task's file was before, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) fn unstage(spool: &Spool, entries: &[Entry]) {
     for entry in entries {
         if let Entry::File { id, .. } = entry {
             // What stays is deleted at the next opening.
-            let _ = unlink(&spool.aside(*id));
+            let _ = spool.unlink(&spool.aside(*id));
         }
     }
 }
@@ -60,14 +60,14 @@ pub(crate) fn write_aside(
     payload: &Bytes,
 ) -> Result<PathBuf> {
     let path = spool.aside(id);
-    let mut file = create(&path).at(&path)?;
     if payload.len() < 1 << 16 {
         let mut whole = Vec::with_capacity(header.len() + payload.len());
         whole.extend_from_slice(header.as_bytes());
         whole.extend_from_slice(payload);
-        file.write_all(&whole).at(&path)?;
+        spool.write_new(&path, &whole).at(&path)?;
     } else {
-        file.write_all(header.as_bytes()).and_then(|()| file.write_all(payload)).at(&path)?;
+        let file = spool.write_new(&path, header.as_bytes()).at(&path)?;
+        spool.write_at(&path, &file, header.len() as u64, payload).at(&path)?;
     }
     Ok(path)
 }
@@ -90,7 +90,7 @@ pub(crate) fn settle(
         match (entry, now) {
             (Entry::File { .. }, Some(now)) => {
                 let target = spool.task(now, id, queue);
-                rename(&spool.aside(id), &target).at(&target)?;
+                spool.rename(&spool.aside(id), &target).at(&target)?;
             }
             (Entry::Move { .. }, Some(now)) => {
                 bring(spool, before, now, id, queue)?;
@@ -100,7 +100,7 @@ pub(crate) fn settle(
         }
         for other in before.others(now) {
             let path = spool.task(other, id, queue);
-            unlink(&path).at(&path)?;
+            spool.unlink(&path).at(&path)?;
         }
     }
     Ok(())
@@ -110,7 +110,7 @@ pub(crate) fn settle(
 fn bring(spool: &Spool, before: Before, now: State, id: TaskId, queue: &str) -> Result<()> {
     let target = spool.task(now, id, queue);
     for other in before.others(Some(now)) {
-        match rename(&spool.task(other, id, queue), &target) {
+        match spool.rename(&spool.task(other, id, queue), &target) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error).at(&target),

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use gristmill_core::Result;
 
 use crate::errors::At;
-use crate::spool::sync_folder;
+use crate::spool::Spool;
 
 /// Folders with a file a task, and nothing around them. Who wrote the files
 /// knows their names: no folder is listed.
 #[derive(Debug)]
 pub struct Bare {
-    root: PathBuf,
+    spool: Spool,
     written: u64,
     deleted: u64,
 }
@@ -29,11 +29,11 @@ impl Bare {
             let path = root.join(folder);
             fs::create_dir(&path).at(&path)?;
         }
-        Ok(Bare { root: root.to_owned(), written: 0, deleted: 0 })
+        Ok(Bare { spool: Spool::new(root), written: 0, deleted: 0 })
     }
 
     fn at(&self, folder: &str, number: u64) -> PathBuf {
-        self.root.join(folder).join(format!("{number:012}"))
+        self.spool.root().join(folder).join(format!("{number:012}"))
     }
 
     /// Writes files, each synced, renamed into its place, and the folder synced.
@@ -47,7 +47,7 @@ impl Bare {
             let mut file = File::create_new(&aside).at(&aside)?;
             file.write_all(payload).and_then(|()| file.sync_data()).at(&aside)?;
             fs::rename(&aside, self.at("pending", self.written)).at(&aside)?;
-            sync_folder(&self.root.join("pending"))?;
+            self.spool.sync_folder(&self.spool.at("pending"))?;
         }
         Ok(())
     }
@@ -68,7 +68,7 @@ impl Bare {
         fs::rename(&from, &to).at(&from)?;
         fs::read(&to).at(&to)?;
         fs::remove_file(&to).at(&to)?;
-        sync_folder(&self.root.join("processing"))?;
+        self.spool.sync_folder(&self.spool.at("processing"))?;
         Ok(true)
     }
 }

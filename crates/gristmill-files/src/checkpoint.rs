@@ -9,8 +9,8 @@ use gristmill_core::{Result, State, TaskId, Timestamp};
 use crate::errors::fault;
 use crate::held::Held;
 use crate::intent::Keep;
-use crate::spool::{STATE, sync_folder};
-use crate::{snapshot, spool};
+use crate::spool::STATE;
+use crate::{disk, snapshot, spool};
 
 /// A state that is true from this segment on, once the files are synced.
 #[derive(Debug)]
@@ -25,12 +25,37 @@ impl Held {
         if keep == Keep::None {
             self.intent.drop_old(self.checkpoint, keep)?;
         }
+        if self.suspect {
+            return self.heal(now);
+        }
         if self.unapplied {
             self.catch_up(now)?;
         }
-        self.sync_files()?;
+        self.make_files_durable()?;
         let prepared = self.begin_checkpoint(now)?;
         self.finish_checkpoint(&prepared, keep)
+    }
+
+    /// Makes durable what nobody may have synced, in a segment of its own: after
+    /// a failed sync the next one says that all is well, and is wrong. Nothing
+    /// may be answered before this has succeeded; until then every process that
+    /// has a turn tries it.
+    pub(crate) fn heal(&mut self, now: Timestamp) -> Result<()> {
+        if !self.suspect {
+            return Ok(());
+        }
+        tracing::warn!("what a process left unfinished is made durable in a new segment");
+        self.intent.drop_old(snapshot::segment(&self.spool)?, Keep::None)?;
+        self.make_files_durable()?;
+        self.intent.abandon()?;
+        let segment = self.intent.position().segment;
+        let text = snapshot::text(&self.ledger, segment, now)?;
+        self.spool.replace(STATE, text.as_bytes())?;
+        self.intent.set_applied()?;
+        self.touched = crate::touched::Touched::default();
+        self.checkpoint = segment;
+        self.suspect = false;
+        Ok(())
     }
 
     /// Begins a new segment. The state as of now may be written once all files
@@ -50,11 +75,33 @@ impl Held {
     /// Writes the state, unless another process has written a later one.
     pub(crate) fn finish_checkpoint(&mut self, prepared: &Prepared, keep: Keep) -> Result<()> {
         let written = snapshot::segment(&self.spool)?;
-        if written < prepared.segment {
-            self.spool.replace(STATE, prepared.text.as_bytes())?;
+        let replaced = if written < prepared.segment {
+            self.spool.replace(STATE, prepared.text.as_bytes())
+        } else {
+            self.spool.sync_folder(self.spool.root())
+        };
+        if let Err(error) = replaced {
+            // The new one may stand in memory only, and then the old one's
+            // segments are still needed.
+            if snapshot::segment(&self.spool)? >= prepared.segment {
+                self.intent.set_unfinished()?;
+            }
+            return Err(error);
         }
         self.checkpoint = written.max(prepared.segment);
-        self.intent.drop_old(self.checkpoint, keep)
+        if let Err(error) = self.intent.drop_old(self.checkpoint, keep) {
+            tracing::warn!(%error, "old segments stay");
+        }
+        Ok(())
+    }
+
+    fn make_files_durable(&mut self) -> Result<()> {
+        let synced = self.sync_files();
+        if synced.is_err() {
+            // They look right in memory: they are to be written again.
+            self.intent.set_unfinished()?;
+        }
+        synced
     }
 
     fn sync_files(&self) -> Result<()> {
@@ -72,7 +119,7 @@ impl Held {
         for id in tasks {
             if let Some(known) = self.known.get(id) {
                 let path = self.spool.task(known.state, *id, known.queue.as_str());
-                match spool::open(&path).and_then(|file| file.sync_all()) {
+                match disk::open(&path).and_then(|file| self.spool.sync_file(&path, &file)) {
                     Err(error) if error.kind() != ErrorKind::NotFound => {
                         return Err(fault(&path, &error));
                     }
@@ -86,7 +133,7 @@ impl Held {
             }
         }
         for folder in folders.iter().filter(|folder| folder.exists()) {
-            sync_folder(folder)?;
+            self.spool.sync_folder(folder)?;
         }
         Ok(())
     }

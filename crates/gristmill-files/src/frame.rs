@@ -13,6 +13,26 @@ const MAGIC: &[u8; 4] = b"GMi1";
 /// Bytes around a frame's body: the mark, its length, and the checksum.
 const AROUND: u64 = 4 + 8 + 16;
 
+/// What a frame's checksum is made with beside its bytes: a secret of the folder
+/// and the frame's place. A payload that looks like a frame is none, wherever a
+/// search for the next whole one meets it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seal {
+    pub(crate) secret: [u8; 16],
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+}
+
+impl Seal {
+    fn begin(self) -> Sha256 {
+        let mut hash = Sha256::new();
+        hash.update(self.secret);
+        hash.update(self.segment.to_le_bytes());
+        hash.update(self.offset.to_le_bytes());
+        hash
+    }
+}
+
 /// One thing that is so from now on. Each says what is true afterwards and not
 /// what to change, so that doing it twice is doing it once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,13 +150,13 @@ impl<W: Write> Write for Summing<W> {
 }
 
 /// Appends a frame; returns its length.
-pub(crate) fn append(to: &mut impl Write, entries: &[Entry]) -> io::Result<u64> {
+pub(crate) fn append(to: &mut impl Write, entries: &[Entry], seal: Seal) -> io::Result<u64> {
     let mut counting = Counting::default();
     for entry in entries {
         entry.write(&mut counting)?;
     }
     to.write_all(MAGIC)?;
-    let mut summing = Summing { to: &mut *to, hash: Sha256::new() };
+    let mut summing = Summing { to: &mut *to, hash: seal.begin() };
     summing.write_all(&counting.0.to_le_bytes())?;
     for entry in entries {
         entry.write(&mut summing)?;
@@ -161,27 +181,40 @@ impl Write for Counting {
     }
 }
 
-/// The next frame, with its length. Nothing when what follows is no whole
-/// frame: the end, or what a killed process left.
-pub(crate) fn read(from: &mut impl Read, left: u64) -> io::Result<Option<(Vec<Entry>, u64)>> {
+/// What stands at a place in the intent.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A frame, and its length.
+    Whole(Vec<Entry>, u64),
+    /// Fewer bytes than a frame has: what a killed process leaves at the end.
+    Torn,
+    /// Something that no process left so.
+    Wrong,
+}
+
+/// The next frame; `left` bytes follow.
+pub(crate) fn read(from: &mut impl Read, left: u64, seal: Seal) -> io::Result<Found> {
     if left < AROUND {
-        return Ok(None);
+        return Ok(Found::Torn);
     }
     let (mut magic, mut length, mut sum) = ([0u8; 4], [0u8; 8], [0u8; 16]);
     from.read_exact(&mut magic)?;
     from.read_exact(&mut length)?;
     let body = u64::from_le_bytes(length);
-    if magic != *MAGIC || body > left - AROUND {
-        return Ok(None);
+    if magic != *MAGIC {
+        return Ok(Found::Wrong);
+    }
+    if body > left - AROUND {
+        return Ok(Found::Torn);
     }
     let mut bytes = vec![0u8; usize::try_from(body).map_err(io::Error::other)?];
     from.read_exact(&mut bytes)?;
     from.read_exact(&mut sum)?;
-    let mut hash = Sha256::new();
+    let mut hash = seal.begin();
     hash.update(length);
     hash.update(&bytes);
     if !hash.finalize().starts_with(&sum) {
-        return Ok(None);
+        return Ok(Found::Wrong);
     }
     let mut cursor = Cursor { left: Bytes::from(bytes) };
     let mut entries = Vec::new();
@@ -191,5 +224,22 @@ pub(crate) fn read(from: &mut impl Read, left: u64) -> io::Result<Option<(Vec<En
         };
         entries.push(entry);
     }
-    Ok(Some((entries, body + AROUND)))
+    Ok(Found::Whole(entries, body + AROUND))
+}
+
+/// Where the next whole frame begins in these bytes, after the first; `seal` is
+/// that of their beginning.
+pub(crate) fn next_whole(bytes: &[u8], seal: Seal) -> Option<usize> {
+    let mut from = 1;
+    loop {
+        let rest = bytes.get(from..)?;
+        let at = from + rest.windows(MAGIC.len()).position(|four| four == MAGIC)?;
+        let mut candidate = bytes.get(at..)?;
+        let (left, seal) =
+            (candidate.len() as u64, Seal { offset: seal.offset + at as u64, ..seal });
+        if matches!(read(&mut candidate, left, seal), Ok(Found::Whole(..)) | Err(_)) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
 }

@@ -6,16 +6,17 @@ use std::io::{ErrorKind, Read};
 
 use bytes::Bytes;
 use gristmill_core::memory::{State as Ledger, TaskRecord};
-use gristmill_core::{QueueName, Result, State, StoreError, TaskId, Timestamp, Token};
+use gristmill_core::{Durability, QueueName, Result, State, StoreError, TaskId, Timestamp, Token};
 
 use crate::apply::{self, Before};
+use crate::disk;
 use crate::errors::{At, corrupt};
 use crate::fact::Fact;
 use crate::frame::Entry;
-use crate::intent::{self, Intent};
-use crate::spool::{self, CORRUPT, Spool};
-use crate::task_file;
+use crate::intent::{self, Intent, Position};
+use crate::spool::{CORRUPT, Spool};
 use crate::touched::Touched;
+use crate::{snapshot, task_file};
 
 /// A task's file as this process knows it.
 #[derive(Debug, Clone)]
@@ -41,6 +42,9 @@ pub(crate) struct Held {
     pub(crate) checkpoint: u64,
     /// Files are behind the intent: a disk without room, for example.
     pub(crate) unapplied: bool,
+    /// What was read may not be on the disk: nothing is answered before a
+    /// checkpoint has made it durable.
+    pub(crate) suspect: bool,
 }
 
 /// Why a payload cannot be had.
@@ -61,7 +65,9 @@ impl Held {
             self.next_id = self.ledger.next_id();
             self.ledger.take_changes();
         }
-        if behind || self.unapplied {
+        if !self.intent.is_finished() {
+            // What this process itself did not finish is durable all the same.
+            self.suspect |= behind || !self.unapplied;
             self.roll_forward()?;
         }
         Ok(behind)
@@ -71,16 +77,24 @@ impl Held {
     /// did not do.
     pub(crate) fn roll_forward(&mut self) -> Result<()> {
         let end = self.intent.position();
-        let Some(done) = self.intent.applied() else {
-            return Err(corrupt("the intent", "the mark of what was done cannot be read"));
-        };
-        if done != end {
-            tracing::info!(?done, ?end, "rolling forward");
-            intent::frames_from(&self.spool, done, |entries| apply::redo(&self.spool, &entries))?;
+        let done = self.intent.applied().filter(|done| *done <= end);
+        if done != Some(end) {
+            let checkpoint = Position { segment: snapshot::segment(&self.spool)?, offset: 0 };
+            let from = done.filter(|done| *done > checkpoint).unwrap_or(checkpoint);
+            tracing::info!(?from, ?end, "rolling forward");
+            intent::frames_from(&self.spool, from, |entries| apply::redo(&self.spool, &entries))?;
+        }
+        if !self.suspect {
             self.intent.set_applied()?;
         }
         self.unapplied = false;
         Ok(())
+    }
+
+    /// Whether something may wait for its sync.
+    pub(crate) fn any_relaxed(&self) -> bool {
+        let mut queues = self.ledger.all_queues();
+        queues.any(|queue| queue.settings.durability == Durability::Relaxed)
     }
 
     /// Takes note that a task's file now stands so.
@@ -101,7 +115,7 @@ impl Held {
         };
         let path = self.spool.task(known.state, id, known.queue.as_str());
         let mut bytes = Vec::new();
-        match spool::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+        match disk::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(Unread::Lost("its file is gone".to_owned()));
@@ -139,7 +153,7 @@ pub(crate) fn set_file_aside(spool: &Spool, path: &std::path::Path) -> Result<()
         .map(|n| if n == 0 { folder.join(&name) } else { folder.join(format!("{name}.{n}")) })
         .find(|target| target.symlink_metadata().is_err())
         .unwrap_or_else(|| folder.join(&name));
-    std::fs::rename(path, &target).at(&target)
+    spool.rename(path, &target).at(&target)
 }
 
 /// Makes another process's frame true in this one's memory.

@@ -12,9 +12,10 @@ use std::path::PathBuf;
 
 use gristmill_core::{Result, StoreError};
 
+use crate::disk::{Appending, open_known, open_own};
 use crate::errors::{At, corrupt, fault};
-use crate::frame::{self, Entry};
-use crate::spool::{CORRUPT, INTENT, Spool, create, open_known, open_own, sync_folder};
+use crate::frame::{self, Entry, Found, Seal};
+use crate::spool::{CORRUPT, INTENT, Spool};
 
 /// Segments kept behind the checkpoint, for processes that are behind.
 const KEPT: u64 = 4;
@@ -35,6 +36,8 @@ pub(crate) struct Intent {
     applied: File,
     /// Everything before it is known here; the next frame begins there.
     at: Position,
+    /// Something was passed over.
+    damaged: bool,
 }
 
 fn segment_path(spool: &Spool, segment: u64) -> PathBuf {
@@ -48,8 +51,8 @@ fn applied_path(spool: &Spool) -> PathBuf {
 /// Makes an empty segment.
 pub(crate) fn make_segment(spool: &Spool, segment: u64) -> Result<()> {
     let path = segment_path(spool, segment);
-    create(&path).and_then(|file| file.sync_all()).at(&path)?;
-    sync_folder(&spool.at(INTENT))
+    spool.create(&path).and_then(|file| spool.sync_file(&path, &file)).at(&path)?;
+    spool.sync_folder(&spool.at(INTENT))
 }
 
 impl Intent {
@@ -59,7 +62,7 @@ impl Intent {
         let file = open_known(&path).at(&path)?;
         let applied = open_own(&applied_path(spool)).at(&applied_path(spool))?;
         let at = Position { segment, offset: 0 };
-        Ok(Intent { spool: spool.clone(), path, file, applied, at })
+        Ok(Intent { spool: spool.clone(), path, file, applied, at, damaged: false })
     }
 
     pub(crate) fn position(&self) -> Position {
@@ -71,9 +74,16 @@ impl Intent {
         Ok(self.file.metadata().at(&self.path)?.len() != self.at.offset)
     }
 
+    fn seal(&self) -> Seal {
+        let Position { segment, offset } = self.at;
+        Seal { secret: self.spool.secret, segment, offset }
+    }
+
     /// Reads on to the end, following new segments. The lock is held: what is
     /// no whole frame at the end was left by a process that was killed before
-    /// anyone was answered, and is cut off.
+    /// anyone was answered, and is cut off. What is damaged is kept in
+    /// `corrupt/`, and the whole frames behind it are read: each says how things
+    /// are, whatever came before.
     pub(crate) fn read_on(&mut self, mut each: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<()> {
         loop {
             let length = self.file.metadata().at(&self.path)?.len();
@@ -83,44 +93,67 @@ impl Intent {
             self.file.seek(SeekFrom::Start(self.at.offset)).at(&self.path)?;
             let mut reader = BufReader::with_capacity(1 << 16, &self.file);
             let mut next = None;
+            let mut no_frame = None;
             while self.at.offset < length {
                 let left = length.saturating_sub(self.at.offset);
-                let Some((entries, size)) = frame::read(&mut reader, left).at(&self.path)? else {
-                    break;
-                };
-                self.at.offset += size;
-                if let [Entry::Next(segment)] = entries.as_slice() {
-                    next = Some(*segment);
-                    break;
+                match frame::read(&mut reader, left, self.seal()).at(&self.path)? {
+                    Found::Whole(entries, size) => {
+                        self.at.offset += size;
+                        if let [Entry::Next(segment)] = entries.as_slice() {
+                            next = Some(*segment);
+                            break;
+                        }
+                        each(entries)?;
+                    }
+                    other => {
+                        no_frame = Some(other);
+                        break;
+                    }
                 }
-                each(entries)?;
             }
-            match next {
-                Some(segment) => {
-                    let applied = self.applied.try_clone().at(&self.path)?;
-                    *self = Intent { applied, ..Intent::open(&self.spool, segment)? };
-                }
-                None if self.at.offset == length => return Ok(()),
-                None => return self.cut_off(length),
+            if let Some(segment) = next {
+                let applied = self.applied.try_clone().at(&self.path)?;
+                let damaged = self.damaged;
+                *self = Intent { applied, damaged, ..Intent::open(&self.spool, segment)? };
+            } else if let Some(found) = no_frame {
+                self.pass_over(length, &found)?;
             }
         }
     }
 
-    fn cut_off(&mut self, length: u64) -> Result<()> {
+    /// Goes to the next whole frame behind something that is none, or cuts it
+    /// off.
+    fn pass_over(&mut self, length: u64, found: &Found) -> Result<()> {
         let offset = self.at.offset;
-        let mut tail = vec![0u8; usize::try_from(length - offset).unwrap_or_default()];
+        let mut tail =
+            vec![0u8; usize::try_from(length.saturating_sub(offset)).unwrap_or_default()];
         self.file.read_exact_at(&mut tail, offset).at(&self.path)?;
-        tracing::warn!(
-            segment = %self.path.display(), offset, bytes = tail.len(),
-            "the intent ends in something that is no whole frame; it is cut off"
-        );
-        if holds_a_frame(&tail) {
-            // Not what a killed process leaves: keep it for whoever looks.
+        let next = frame::next_whole(&tail, self.seal());
+        // A file may be longer than what has reached it: zeros are no damage.
+        let left_so = matches!(found, Found::Torn) || tail.iter().all(|byte| *byte == 0);
+        if next.is_some() || !left_so {
+            self.damaged = true;
+            let damage = tail.get(..next.unwrap_or(tail.len())).unwrap_or_default();
             let name = format!("intent-{:08}-{offset}", self.at.segment);
             let path = self.spool.at(CORRUPT).join(name);
-            create(&path).and_then(|mut file| file.write_all(&tail)).at(&path)?;
+            tracing::error!(
+                segment = %self.path.display(), offset, bytes = damage.len(), kept = %path.display(),
+                "the intent is damaged; a copy is kept"
+            );
+            let file = self.spool.write_new(&path, damage).at(&path)?;
+            self.spool.sync_file(&path, &file).at(&path)?;
         }
-        self.file.set_len(offset).at(&self.path)
+        match next {
+            Some(next) => self.at.offset += next as u64,
+            None => {
+                tracing::warn!(
+                    segment = %self.path.display(), offset, bytes = tail.len(),
+                    "the intent ends in something that is no whole frame; it is cut off"
+                );
+                self.spool.shorten(&self.file, offset).at(&self.path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Appends a frame. On an error nothing of it stays.
@@ -133,16 +166,17 @@ impl Intent {
             }
             Err(error) => {
                 // A partial frame is no frame, so this may fail as well.
-                let _ = self.file.set_len(self.at.offset);
+                let _ = self.spool.shorten(&self.file, self.at.offset);
                 Err(fault(&self.path, &error))
             }
         }
     }
 
     fn write(&mut self, entries: &[Entry]) -> std::io::Result<u64> {
-        self.file.seek(SeekFrom::Start(self.at.offset))?;
-        let mut writer = BufWriter::with_capacity(1 << 16, &self.file);
-        let size = frame::append(&mut writer, entries)?;
+        let (spool, path, file, at) = (&self.spool, &self.path, &self.file, self.at.offset);
+        let appending = Appending { spool, path, file, at };
+        let mut writer = BufWriter::with_capacity(1 << 16, appending);
+        let size = frame::append(&mut writer, entries, self.seal())?;
         writer.flush()?;
         Ok(size)
     }
@@ -152,13 +186,19 @@ impl Intent {
     /// # Errors
     /// The outcome is unknown then: the disk may or may not have it.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.file
-            .sync_data()
+        self.spool
+            .sync_file(&self.path, &self.file)
             .map_err(|error| StoreError::Unknown(format!("{}: {error}", self.path.display())))
     }
 
-    /// Up to where the files are as the intent says, if a process that ended
-    /// early did not leave a gap.
+    /// Whether every frame up to here was finished by whoever wrote it: synced,
+    /// as far as it had to be, and done to the files. If not, a process ended
+    /// early or its disk failed, and nobody knows what is durable.
+    pub(crate) fn is_finished(&self) -> bool {
+        !self.damaged && self.applied() == Some(self.at)
+    }
+
+    /// Up to where the frames were finished.
     pub(crate) fn applied(&self) -> Option<Position> {
         let mut text = [0u8; 32];
         let read = self.applied.read_at(&mut text, 0).ok()?;
@@ -167,10 +207,20 @@ impl Intent {
         Some(Position { segment: segment.parse().ok()?, offset: offset.parse().ok()? })
     }
 
-    /// Says that the files are as the intent says up to here.
+    /// Says that every frame up to here is finished.
     pub(crate) fn set_applied(&self) -> Result<()> {
-        let text = format!("{:08} {:020}\n", self.at.segment, self.at.offset);
-        self.applied.write_all_at(text.as_bytes(), 0).at(&applied_path(&self.spool))
+        self.write_applied(&format!("{:08} {:020}\n", self.at.segment, self.at.offset))
+    }
+
+    /// Says that nothing since the last checkpoint is known to be durable, to
+    /// this process and to every other.
+    pub(crate) fn set_unfinished(&self) -> Result<()> {
+        self.write_applied(&format!("{:29}\n", "nothing"))
+    }
+
+    fn write_applied(&self, text: &str) -> Result<()> {
+        let path = applied_path(&self.spool);
+        self.spool.write_at(&path, &self.applied, 0, text.as_bytes()).at(&path)
     }
 
     /// Goes on in a new segment.
@@ -181,9 +231,24 @@ impl Intent {
         // find the way there.
         self.append(&[Entry::Next(segment)])?;
         self.sync()?;
+        self.go_to(segment)?;
+        self.set_applied()
+    }
+
+    /// Goes on in a new segment, because this one cannot be trusted. Until the
+    /// state that leads there is durable nothing may be answered: the way from
+    /// here is for those who have it open, and need not be.
+    pub(crate) fn abandon(&mut self) -> Result<()> {
+        let segment = self.at.segment + 1;
+        make_segment(&self.spool, segment)?;
+        self.append(&[Entry::Next(segment)])?;
+        self.go_to(segment)
+    }
+
+    fn go_to(&mut self, segment: u64) -> Result<()> {
         let applied = self.applied.try_clone().at(&self.path)?;
         *self = Intent { applied, ..Intent::open(&self.spool, segment)? };
-        self.set_applied()
+        Ok(())
     }
 
     /// Deletes segments that no checkpoint needs any more: those before the
@@ -199,7 +264,7 @@ impl Intent {
                 continue;
             };
             if segment + kept < checkpoint {
-                std::fs::remove_file(entry.path()).at(&entry.path())?;
+                self.spool.unlink(&entry.path()).at(&entry.path())?;
             }
         }
         Ok(())
@@ -227,20 +292,4 @@ pub(crate) fn frames_from(
     }
     intent.at.offset = from.offset;
     intent.read_on(&mut each)
-}
-
-fn holds_a_frame(tail: &[u8]) -> bool {
-    let mut from = 1;
-    while let Some(rest) = tail.get(from..) {
-        let Some(at) = rest.windows(4).position(|four| four == b"GMi1") else {
-            return false;
-        };
-        let mut candidate = rest.get(at..).unwrap_or_default();
-        let left = candidate.len() as u64;
-        if matches!(frame::read(&mut candidate, left), Ok(Some(_))) {
-            return true;
-        }
-        from += at + 1;
-    }
-    false
 }

@@ -70,13 +70,14 @@ enum Broken {
 
 impl Keeper {
     pub(crate) fn new(setup: Setup, lock: Lock, present: File, held: Held) -> Self {
+        let unsynced = held.any_relaxed().then(Instant::now);
         Keeper {
             setup,
             lock,
             present,
             held: Some(held),
             syncing: None,
-            unsynced: None,
+            unsynced,
             shared: None,
             closing: false,
         }
@@ -183,10 +184,15 @@ impl Keeper {
         let (mut held, others) = take_up(&self.setup, self.held.take()).map_err(Broken::Whole)?;
         if others {
             self.shared = Some(Instant::now());
+            // Who wrote it may be gone before its second is over.
+            if held.any_relaxed() {
+                self.unsynced.get_or_insert_with(Instant::now);
+            }
             self.setup.wake.wake_all();
         }
-        held.ledger.observe(clock.now(), clock.monotonic(), turn.waited);
         let now = clock.now();
+        held.heal(now).map_err(Broken::Whole)?;
+        held.ledger.observe(now, clock.monotonic(), turn.waited);
         let mut desk = Desk { held: &mut held, now, least: Sync::Light, broken: false };
         let mut outcomes = Vec::with_capacity(group.len());
         for ask in group.iter_mut() {
@@ -212,7 +218,11 @@ impl Keeper {
             tracing::warn!(%error, "no checkpoint could be made");
         }
         let woken = held.ledger.take_woken();
-        self.held = Some(held);
+        // A checkpoint that failed midway leaves something to be finished: the
+        // next turn reads the folder anew and does it.
+        if held.unapplied || held.intent.is_finished() {
+            self.held = Some(held);
+        }
         drop(turn);
         if !woken.is_empty() {
             self.setup.wake.wake(&woken);
@@ -260,6 +270,15 @@ impl Keeper {
             && let Err(error) = held.intent.sync()
         {
             tracing::error!(%error, "what relaxed queues wrote could not be synced");
+            // It stands in memory only: a checkpoint makes it durable.
+            let healed = self.with_folder(|held, now| {
+                held.intent.set_unfinished()?;
+                held.suspect = true;
+                held.heal(now)
+            });
+            if let Err(error) = healed {
+                tracing::error!(%error, "nor could it be written anew yet");
+            }
         }
     }
 
@@ -315,7 +334,7 @@ fn step_checkpoint(
             return Ok(());
         }
         let Ok(Ok(())) = syncing.join() else {
-            held.touched.set_many();
+            held.intent.set_unfinished()?;
             return Err(StoreError::Unavailable("the files could not be synced".to_owned()));
         };
         return held.finish_checkpoint(&prepared, Keep::Few);

@@ -17,6 +17,7 @@ mod ask;
 pub mod bare;
 mod check;
 mod checkpoint;
+mod disk;
 mod errors;
 mod fact;
 mod frame;
@@ -27,6 +28,8 @@ mod load;
 mod lock;
 mod options;
 mod persist;
+#[cfg(test)]
+mod power_cut;
 mod scan;
 mod schedule_text;
 mod snapshot;

@@ -12,10 +12,10 @@ use crate::errors::{At, fault};
 use crate::fact::Fact;
 use crate::frame::Entry;
 use crate::held::{Held, Known, set_file_aside};
-use crate::intent::Intent;
+use crate::intent::{Intent, Position};
 use crate::scan::{self, Unusable};
 use crate::snapshot;
-use crate::spool::{Spool, rename, unlink};
+use crate::spool::Spool;
 use crate::task_file;
 use crate::touched::Touched;
 
@@ -69,6 +69,7 @@ pub(crate) fn load(spool: &Spool, limits: &Limits, opener: Opener, now: Timestam
         next_id: 0,
         checkpoint: segment,
         unapplied: false,
+        suspect: false,
     };
     for id in wanted.keys() {
         held.touched.insert(*id);
@@ -76,10 +77,17 @@ pub(crate) fn load(spool: &Spool, limits: &Limits, opener: Opener, now: Timestam
     match opener {
         Opener::First => {
             spool.clear_aside()?;
-            enforce(spool, &wanted)?;
-            held.intent.set_applied()?;
+            held.suspect = held.intent.position() != Position { segment, offset: 0 }
+                && !held.intent.is_finished();
+            enforce(spool, &wanted, held.suspect)?;
+            if !held.suspect {
+                held.intent.set_applied()?;
+            }
         }
-        Opener::Another => held.roll_forward()?,
+        Opener::Another => {
+            held.suspect = !held.intent.is_finished();
+            held.roll_forward()?;
+        }
     }
     read_files(&mut held, &running, opener, now)?;
     held.ledger.drop_empty_leases();
@@ -124,8 +132,10 @@ fn fold(
     Ok(())
 }
 
-/// Makes the files what the intent says, whatever a power cut left of them.
-fn enforce(spool: &Spool, wanted: &BTreeMap<TaskId, Wanted>) -> Result<()> {
+/// Makes the files what the intent says, whatever a power cut left of them. When
+/// it is `suspect`, one that looks right is written all the same: it may look so
+/// only in memory, and no sync would bring it to the disk.
+fn enforce(spool: &Spool, wanted: &BTreeMap<TaskId, Wanted>, suspect: bool) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }
@@ -140,6 +150,7 @@ fn enforce(spool: &Spool, wanted: &BTreeMap<TaskId, Wanted>) -> Result<()> {
         let target = wanted.state.map(|state| spool.task(state, *id, &wanted.queue));
         let right = |path: &PathBuf| match &wanted.file {
             None => true,
+            Some(_) if suspect => false,
             Some((header, payload)) => std::fs::read(path)
                 .is_ok_and(|bytes| bytes.strip_prefix(header.as_bytes()) == Some(payload.as_ref())),
         };
@@ -148,17 +159,17 @@ fn enforce(spool: &Spool, wanted: &BTreeMap<TaskId, Wanted>) -> Result<()> {
             match &wanted.file {
                 Some((header, payload)) => {
                     let aside = apply::write_aside(spool, *id, header, payload)?;
-                    rename(&aside, target).at(target)?;
+                    spool.rename(&aside, target).at(target)?;
                 }
                 None => {
                     if let Some((_, path)) = found.first() {
-                        rename(path, target).at(target)?;
+                        spool.rename(path, target).at(target)?;
                     }
                 }
             }
         }
         for (_, path) in found.iter().filter(|(_, path)| Some(path) != target.as_ref()) {
-            unlink(path).at(path)?;
+            spool.unlink(path).at(path)?;
         }
     }
     Ok(())
@@ -201,7 +212,7 @@ fn read_files(
             // nobody holds it.
             record.task.state = State::Pending;
             let back = held.spool.task(State::Pending, id, record.task.queue.as_str());
-            rename(&path, &back).at(&back)?;
+            held.spool.rename(&path, &back).at(&back)?;
             path = back;
             held.touched.insert(id);
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gristmill_core::{Result, State, TaskId};
 
+use crate::disk;
 use crate::errors::At;
 use crate::spool::{self, Spool};
 use crate::task_file::{self, Parsed};
@@ -79,7 +80,7 @@ impl From<String> for Unusable {
 /// Reads a file's header and looks whether as many bytes follow as it says.
 /// The payload's own checksum is looked at when the payload is wanted.
 pub(crate) fn read(path: &Path, state: State, id: TaskId) -> Result<Parsed, Unusable> {
-    let mut file = spool::open(path)?;
+    let mut file = disk::open(path)?;
     let (bytes, length) = beginning(&mut file)?;
     let parsed = task_file::parse(&bytes, state)?;
     let expected = (parsed.header_len + parsed.record.payload_len) as u64;

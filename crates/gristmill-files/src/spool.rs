@@ -1,14 +1,13 @@
-//! The folder: what lies where, how a task's file is named, and the few steps
-//! on files that everything else is made of.
+//! The folder: what lies where, and how a task's file is named.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use gristmill_core::{Result, State, StoreError, TaskId};
-use rustix::fs::OFlags;
+use gristmill_core::{Result, State, StoreError, TaskId, Token};
 
+use crate::disk::{Disk, Plain};
 use crate::errors::{At, fault};
 
 /// The format this program writes, and the newest it knows.
@@ -35,11 +34,22 @@ const FOLDERS: [&str; 7] = ["pending", "processing", "failed", "done", INTENT, T
 #[derive(Debug, Clone)]
 pub(crate) struct Spool {
     root: PathBuf,
+    pub(crate) disk: Arc<dyn Disk>,
+    /// Part of every checksum in the intent, and known only to who may read the
+    /// folder.
+    pub(crate) secret: [u8; 16],
+    /// The folder itself, as it was when it was opened.
+    pub(crate) folder: Option<Arc<File>>,
 }
 
 impl Spool {
     pub(crate) fn new(root: &Path) -> Self {
-        Spool { root: root.to_owned() }
+        Spool::on(root, Arc::new(Plain))
+    }
+
+    /// A folder on a disk that may be a test's.
+    pub(crate) fn on(root: &Path, disk: Arc<dyn Disk>) -> Self {
+        Spool { root: root.to_owned(), disk, secret: [0; 16], folder: None }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -66,18 +76,25 @@ impl Spool {
         self.at(TMP).join(format!("{:012}", id.0))
     }
 
+    /// Opens the folder.
+    pub(crate) fn hold(&mut self) -> Result<()> {
+        self.folder = Some(Arc::new(File::open(&self.root).at(&self.root)?));
+        Ok(())
+    }
+
     /// Makes sure that this is a spool's folder that this program can use; a
     /// new one only when asked for. The lock is held meanwhile.
-    pub(crate) fn begin(&self, create: bool) -> Result<Begun> {
+    pub(crate) fn begin(&mut self, create: bool) -> Result<Begun> {
         match std::fs::read_to_string(self.at(MARKER)) {
             Ok(text) => {
-                self.check_format(&text)?;
+                self.secret = self.check_format(&text)?;
                 Ok(Begun::Known)
             }
             Err(error) if error.kind() == ErrorKind::NotFound && create => {
                 for name in FOLDERS {
-                    make_folder(&self.at(name))?;
+                    self.make_folder(&self.at(name)).at(&self.at(name))?;
                 }
+                self.secret = Token::random()?.to_bytes();
                 Ok(Begun::New)
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Err(self.no_spool()),
@@ -87,15 +104,20 @@ impl Spool {
 
     /// Says that the folder is a spool now: the last step of making one.
     pub(crate) fn mark(&self) -> Result<()> {
-        let text = format!("gristmill spool {FORMAT}\n");
+        let secret = Token::from_bytes(self.secret);
+        let text = format!("gristmill spool {FORMAT}\n{secret}\n");
         self.replace(MARKER, text.as_bytes())
     }
 
-    fn check_format(&self, text: &str) -> Result<()> {
-        let found = text.strip_prefix("gristmill spool ").and_then(|n| n.trim().parse().ok());
-        match found {
-            Some(FORMAT) => Ok(()),
-            Some(found) if found > FORMAT => Err(StoreError::NewerSchema { found, known: FORMAT }),
+    fn check_format(&self, text: &str) -> Result<[u8; 16]> {
+        let mut lines = text.strip_prefix("gristmill spool ").unwrap_or_default().lines();
+        let found = lines.next().and_then(|n| n.trim().parse().ok());
+        let secret = lines.next().and_then(|secret| secret.parse::<Token>().ok());
+        match (found, secret) {
+            (Some(FORMAT), Some(secret)) => Ok(secret.to_bytes()),
+            (Some(found), _) if found > FORMAT => {
+                Err(StoreError::NewerSchema { found, known: FORMAT })
+            }
             _ => Err(self.no_spool()),
         }
     }
@@ -116,7 +138,9 @@ impl Spool {
                 Err(StoreError::NotAStore(format!("there is no store in {shown}")))
             }
             Ok(_) => self.only_ours(),
-            Err(error) if error.kind() == ErrorKind::NotFound && create => make_folder(&self.root),
+            Err(error) if error.kind() == ErrorKind::NotFound && create => {
+                self.make_folder(&self.root).at(&self.root)
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Err(StoreError::NotAStore(format!("there is no spool folder at {shown}")))
             }
@@ -149,11 +173,10 @@ impl Spool {
     /// Writes a file of the root whole, or leaves the old one.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let (aside, path) = (self.at(TMP).join(name), self.at(name));
-        let mut file = create(&aside).at(&aside)?;
-        io::Write::write_all(&mut file, bytes).at(&aside)?;
-        file.sync_all().at(&aside)?;
-        std::fs::rename(&aside, &path).at(&path)?;
-        sync_folder(&self.root)
+        let file = self.write_new(&aside, bytes).at(&aside)?;
+        self.sync_file(&aside, &file).at(&aside)?;
+        self.rename(&aside, &path).at(&path)?;
+        self.sync_folder(&self.root)
     }
 
     /// Deletes what was on its way when a process ended.
@@ -161,16 +184,9 @@ impl Spool {
         let folder = self.at(TMP);
         for entry in std::fs::read_dir(&folder).at(&folder)? {
             let path = entry.at(&folder)?.path();
-            std::fs::remove_file(&path).at(&path)?;
+            self.unlink(&path).at(&path)?;
         }
         Ok(())
-    }
-
-    /// Makes everything in the folder's file system durable in one step.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn sync_everything(&self) -> Result<()> {
-        let folder = File::open(&self.root).at(&self.root)?;
-        rustix::fs::syncfs(folder).map_err(|error| fault(&self.root, &error.into()))
     }
 }
 
@@ -207,71 +223,6 @@ pub(crate) fn id_of(name: &str) -> Option<TaskId> {
     let (id, queue) = name.split_once('-')?;
     let id = id.parse().ok().filter(|id| *id > 0).map(TaskId)?;
     (!queue.is_empty() && name == file_name(id, queue)).then_some(id)
-}
-
-/// Makes a folder for its owner's eyes only.
-pub(crate) fn make_folder(path: &Path) -> Result<()> {
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        other => other.at(path),
-    }
-}
-
-/// A new or emptied file for its owner's eyes only. A link planted in its
-/// place is not followed.
-pub(crate) fn create(path: &Path) -> io::Result<File> {
-    options().write(true).create(true).truncate(true).open(path)
-}
-
-/// Opens a file for reading; not through a link.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    options().read(true).open(path)
-}
-
-/// Opens a file that is there for reading and writing; not through a link.
-pub(crate) fn open_known(path: &Path) -> io::Result<File> {
-    options().read(true).write(true).open(path)
-}
-
-/// Opens or makes a file for reading and writing; not through a link.
-pub(crate) fn open_own(path: &Path) -> io::Result<File> {
-    options().read(true).write(true).create(true).truncate(false).open(path)
-}
-
-fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    options
-}
-
-/// Makes the names in a folder durable.
-pub(crate) fn sync_folder(path: &Path) -> Result<()> {
-    File::open(path).and_then(|folder| folder.sync_all()).at(path)
-}
-
-/// Gives a file its name, making the folder it goes to when it is missing.
-pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    match std::fs::rename(from, to) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let Some(folder) = to.parent().filter(|folder| !folder.exists()) else {
-                return Err(error);
-            };
-            match DirBuilder::new().mode(0o700).create(folder) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
-            }
-            std::fs::rename(from, to)
-        }
-        other => other,
-    }
-}
-
-/// Deletes a file; one that is not there is as good as deleted.
-pub(crate) fn unlink(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }
 
 #[cfg(test)]

@@ -12,12 +12,13 @@ use tokio::sync::oneshot;
 
 use crate::Options;
 use crate::ask::{Asked, Desk, Order};
+use crate::disk::open_own;
 use crate::errors::At;
 use crate::keeper::{Keeper, Setup};
 use crate::load::{Opener, load};
 use crate::lock::Lock;
 use crate::persist::Sync;
-use crate::spool::{Begun, LOCK, PRESENT, STATE, Spool, open_own};
+use crate::spool::{Begun, LOCK, PRESENT, STATE, Spool};
 use crate::{intent, snapshot};
 
 /// Tasks as files in a folder.
@@ -44,8 +45,12 @@ impl FilesStore {
     /// When the folder cannot be opened, is no spool, or was written by a
     /// newer program; each in a sentence that names it.
     pub fn open(folder: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let spool = Spool::new(folder.as_ref());
+        FilesStore::open_spool(Spool::new(folder.as_ref()), options)
+    }
+
+    pub(crate) fn open_spool(mut spool: Spool, options: Options) -> Result<Self> {
         spool.make_root(options.create)?;
+        spool.hold()?;
         let lock = Lock::new(open_own(&spool.at(LOCK)).at(&spool.at(LOCK))?);
         let turn = lock.take(&spool.at(LOCK), options.busy_timeout)?;
         let now = options.clock.now();

@@ -218,6 +218,56 @@ async fn half_a_frame_is_cut_off() {
     sound(&other).await;
 }
 
+/// A copy of the folder in which a byte of the frame of one of three puts is
+/// another one, and their files never reached the disk.
+async fn flipped(which: usize) -> Place {
+    let place = Place::new();
+    let store = place.open();
+    declare(&store, "q", SettingsPatch::default()).await;
+    let path = place.path().join("intent/00000001.log");
+    let mut ends = Vec::new();
+    for payload in ["\"one\"", "\"two\"", "\"three\""] {
+        put(&store, "q", vec![task(payload)]).await;
+        ends.push(usize::try_from(std::fs::metadata(&path).unwrap().len()).unwrap());
+    }
+    let copy = Place::new();
+    copy_folder(&place.path(), &copy.path());
+    for file in files(&copy, "pending") {
+        std::fs::remove_file(file).unwrap();
+    }
+    let path = copy.path().join("intent/00000001.log");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[ends[which] - 30] ^= 4;
+    std::fs::write(&path, bytes).unwrap();
+    copy
+}
+
+#[tokio::test]
+async fn whole_frames_behind_a_damaged_one_are_replayed() {
+    for which in [0, 1] {
+        let place = flipped(which).await;
+        let store = place.open();
+        let taken = claim(&store, "q", 10).await;
+        let ids: Vec<i64> = taken.tasks.iter().map(|task| task.id.0).collect();
+        assert_eq!(ids, [[2, 3], [1, 3]][which]);
+        assert_eq!(set_aside(&place), 1);
+        // Once is enough: the damage is not met again.
+        drop(store);
+        assert_eq!(set_aside(&place), 1);
+        assert_eq!(stats(&place.open(), "q").await.processing, 2);
+    }
+}
+
+#[tokio::test]
+async fn a_whole_frame_that_is_wrong_is_shown_although_it_is_the_last() {
+    let place = flipped(2).await;
+    let store = place.open();
+    assert_eq!(claim(&store, "q", 10).await.tasks.len(), 2);
+    let findings = store.check().await.unwrap();
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].to_string().contains("corrupt/intent-00000001"), "{findings:?}");
+}
+
 /// A process that was killed after it decided and before it did.
 #[tokio::test]
 async fn what_was_decided_is_rolled_forward() {

@@ -1,0 +1,326 @@
+//! Every step of a put, a settlement and a checkpoint fails in turn, alone and
+//! beside another process; then the power is cut. Whatever was answered is
+//! still true.
+
+mod shaky;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gristmill_conformance::short::{name, request, task};
+use gristmill_core::{
+    ClaimRequest, Declaration, ListRequest, ManualClock, NewTask, Outcome, PutAnswer, Result,
+    SettleAnswer, Settlement, Store, StoreError, TaskId, Token, WorkerId,
+};
+use shaky::{Fault, Shaky, World};
+use tempfile::TempDir;
+
+use crate::spool::Spool;
+use crate::{FilesStore, Options};
+
+/// How often a call is repeated before the store counts as gone for good.
+const REPEATS: usize = 4;
+
+/// Who is there beside the process whose disk fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Company {
+    Alone,
+    Another,
+}
+
+/// How much happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Load {
+    /// One task at a time, and no checkpoint.
+    Quiet,
+    /// One task at a time, and a checkpoint nearly every turn: its few files
+    /// are synced one by one.
+    Busy,
+    /// Many tasks at a time: a checkpoint syncs the whole file system.
+    Heavy,
+}
+
+impl Load {
+    fn tasks(self) -> usize {
+        if self == Load::Heavy { 70 } else { 1 }
+    }
+
+    fn intent_bytes(self) -> u64 {
+        match self {
+            Load::Quiet => Options::default().intent_bytes,
+            Load::Busy => 900,
+            Load::Heavy => 6_000,
+        }
+    }
+}
+
+/// One story: a folder, its handles, and what was answered.
+struct Story {
+    folder: TempDir,
+    world: Arc<World>,
+    handles: Vec<FilesStore>,
+    clock: Arc<ManualClock>,
+    load: Load,
+    /// Payloads by task, as answered.
+    standing: BTreeMap<TaskId, String>,
+    /// The caller's id by task, as answered.
+    ids: BTreeMap<String, TaskId>,
+    /// Answered as done.
+    ended: Vec<TaskId>,
+}
+
+fn folder() -> TempDir {
+    // Nothing here rests on a real sync, and this is faster.
+    let memory = std::path::Path::new("/dev/shm");
+    let within = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    tempfile::tempdir_in(within).expect("a folder")
+}
+
+impl Story {
+    async fn begin(company: Company, load: Load) -> Self {
+        let mut story = Story {
+            folder: folder(),
+            world: Arc::new(World::default()),
+            handles: Vec::new(),
+            clock: Arc::new(ManualClock::default()),
+            load,
+            standing: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            ended: Vec::new(),
+        };
+        story.open();
+        if company == Company::Another {
+            story.open();
+        }
+        let queue = Declaration::new(name("q"));
+        story.handle(0).declare_queue(queue).await.expect("declared");
+        story.put(0, "first").await;
+        story
+    }
+
+    fn open(&mut self) {
+        let disk = Shaky { world: self.world.clone(), handle: self.handles.len() };
+        let spool = Spool::on(&self.folder.path().join("spool"), Arc::new(disk));
+        let intent_bytes = self.load.intent_bytes();
+        let options = Options { clock: self.clock.clone(), intent_bytes, ..Options::default() };
+        self.handles.push(FilesStore::open_spool(spool, options).expect("a store"));
+    }
+
+    fn handle(&self, at: usize) -> &FilesStore {
+        self.handles.get(at).expect("a handle")
+    }
+
+    /// A put as careful callers make it: an unknown one is repeated.
+    async fn put(&mut self, mut at: usize, what: &str) -> bool {
+        let many = self.load.tasks();
+        let text = |n: usize| format!("\"{what} {n}\"");
+        let tasks = |n| NewTask { id: Some(format!("{what}-{n}")), ..task(&text(n)) };
+        let mut written = false;
+        for _ in 0..REPEATS {
+            let tasks = (0..many).map(tasks).collect();
+            match self.handle(at).put(request("q", tasks)).await {
+                Ok(report) => {
+                    for (n, answer) in report.answers.iter().enumerate() {
+                        let (PutAnswer::Enqueued { id } | PutAnswer::Duplicate { id, .. }) = answer
+                        else {
+                            panic!("{answer:?}")
+                        };
+                        assert!(written || answer.is_enqueued(), "nothing was said to be written");
+                        self.standing.insert(*id, text(n));
+                        self.ids.insert(format!("{what}-{n}"), *id);
+                    }
+                    return true;
+                }
+                Err(error) => {
+                    written |= !error.wrote_nothing();
+                    at = self.other(at, &error);
+                }
+            }
+        }
+        false
+    }
+
+    /// Claims one task and settles it as done.
+    async fn settle(&mut self, mut at: usize) -> bool {
+        let token = Token::random().expect("random");
+        let claim = ClaimRequest {
+            queue: name("q"),
+            max: 1,
+            lease: None,
+            worker: WorkerId::new("w").expect("a name"),
+            source: None,
+            token,
+        };
+        let Ok(claim) = self.handle(at).claim(claim).await else {
+            return false;
+        };
+        let Some(task) = claim.tasks.first() else {
+            return false;
+        };
+        for _ in 0..REPEATS {
+            let settlement = Settlement::new(task.id, token, Outcome::Done);
+            match self.handle(at).settle(vec![settlement]).await {
+                Ok(answers) => {
+                    let ended = |answer: &SettleAnswer| {
+                        matches!(answer, SettleAnswer::Recorded { .. } | SettleAnswer::Gone)
+                    };
+                    if answers.first().is_some_and(ended) {
+                        self.standing.remove(&task.id);
+                        self.ended.push(task.id);
+                    }
+                    return true;
+                }
+                Err(error) => at = self.other(at, &error),
+            }
+            // From here on it may be gone or not.
+            self.standing.remove(&task.id);
+        }
+        false
+    }
+
+    /// Where to repeat a call.
+    fn other(&self, at: usize, _: &StoreError) -> usize {
+        (at + 1) % self.handles.len()
+    }
+
+    /// What happens while steps fail.
+    async fn middle(&mut self) {
+        self.put(0, "second").await;
+        self.settle(0).await;
+        self.put(0, "third").await;
+        self.settle(0).await;
+        self.put(0, "fourth").await;
+    }
+
+    /// What happens afterwards: everybody goes on.
+    async fn end(&mut self) -> Result<(), String> {
+        let last = self.handles.len() - 1;
+        for (n, what) in ["fifth", "sixth", "seventh"].into_iter().enumerate() {
+            if !self.put(last, what).await {
+                return Err(format!("the {what} put never succeeds"));
+            }
+            if n == 1 {
+                self.settle(last).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts the power: nothing that was not synced is left, or all of it.
+    async fn cuts(&self) -> Result<(), String> {
+        for only_synced in [true, false] {
+            let cut = self.cut(only_synced).await;
+            cut.map_err(|why| format!("only_synced={only_synced}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// Cuts the power and asks for everything that was answered.
+    async fn cut(&self, only_synced: bool) -> Result<(), String> {
+        let place = folder();
+        let after = place.path().join("spool");
+        self.world.cut(&self.folder.path().join("spool"), &after, only_synced);
+        let options = Options { clock: self.clock.clone(), ..Options::default() };
+        let store = FilesStore::open(&after, options).map_err(|e| e.to_string())?;
+        let page = store.list(ListRequest { limit: 10_000, ..ListRequest::default() });
+        let found: BTreeMap<TaskId, String> = page
+            .await
+            .map_err(|e| e.to_string())?
+            .tasks
+            .into_iter()
+            .map(|task| (task.id, String::from_utf8_lossy(&task.payload.bytes).into_owned()))
+            .collect();
+        for (id, payload) in &self.standing {
+            if found.get(id) != Some(payload) {
+                return Err(format!("{id} {payload} is {:?}", found.get(id)));
+            }
+        }
+        if let Some(id) = self.ended.iter().find(|id| found.contains_key(id)) {
+            return Err(format!("{id} was done and stands"));
+        }
+        for (id, first) in &self.ids {
+            let again = NewTask { id: Some(id.clone()), ..task("0") };
+            let again = store.put(request("q", vec![again])).await.map_err(|e| e.to_string())?;
+            let reused = |answer: &PutAnswer| format!("{answer:?}").contains(&format!("{first:?}"));
+            if !again.answers.first().is_some_and(reused) {
+                return Err(format!("the id {id} of {first} is forgotten: {:?}", again.answers));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets the `nth` step fail; returns whether there was one, and what broke.
+async fn play(company: Company, load: Load, fault: Fault, nth: usize) -> (bool, Option<String>) {
+    let mut story = Story::begin(company, load).await;
+    story.world.arm(0, nth, fault);
+    story.middle().await;
+    let failed = story.world.failed();
+    if fault == Fault::Kill {
+        if company == Company::Alone {
+            story.handles.clear();
+            let steps = story.world.steps();
+            assert!(failed.is_none() || steps > 0);
+            story.handles.push(reopened(&story, 1));
+        } else {
+            story.handles.remove(0);
+        }
+    }
+    let mut outcome = story.cuts().await;
+    if outcome.is_ok() {
+        outcome = story.end().await;
+    }
+    if outcome.is_ok() {
+        outcome = story.cuts().await;
+    }
+    let said = failed.clone().unwrap_or_default();
+    let why = outcome.err().map(|why| format!("{company:?} {load:?} {said}: {why}"));
+    (failed.is_some(), why)
+}
+
+fn reopened(story: &Story, handle: usize) -> FilesStore {
+    let disk = Shaky { world: story.world.clone(), handle };
+    let spool = Spool::on(&story.folder.path().join("spool"), Arc::new(disk));
+    let options = Options { clock: story.clock.clone(), ..Options::default() };
+    FilesStore::open_spool(spool, options).expect("a store")
+}
+
+/// Plays every `stride`th fault of every kind.
+async fn play_all(load: Load, stride: usize) {
+    let mut broken = Vec::new();
+    let mut played = 0;
+    for company in [Company::Alone, Company::Another] {
+        for (shift, fault) in [Fault::Io, Fault::Full, Fault::Kill].into_iter().enumerate() {
+            for nth in (shift..).step_by(stride) {
+                let (failed, why) = play(company, load, fault, nth).await;
+                broken.extend(why);
+                if !failed {
+                    break;
+                }
+                played += 1;
+            }
+        }
+    }
+    eprintln!("{load:?}: {played} played, {} broken", broken.len());
+    assert!(broken.is_empty(), "{} of {played}:\n{}", broken.len(), broken.join("\n"));
+    assert!(played > 15, "only {played} faults were played");
+}
+
+#[tokio::test]
+async fn answers_stay_true_when_a_step_fails_and_the_power_is_cut() {
+    play_all(Load::Quiet, 5).await;
+    play_all(Load::Busy, 13).await;
+}
+
+#[tokio::test]
+#[ignore = "every step: long form"]
+async fn answers_stay_true_whichever_step_fails() {
+    play_all(Load::Quiet, 1).await;
+    play_all(Load::Busy, 1).await;
+}
+
+#[tokio::test]
+#[ignore = "every step of many files: long form"]
+async fn answers_stay_true_whichever_step_of_many_fails() {
+    play_all(Load::Heavy, 61).await;
+}

@@ -15,7 +15,7 @@ use gristmill_core::{Result, StoreError};
 use crate::disk::{Appending, open_known, open_own};
 use crate::errors::{At, corrupt, fault};
 use crate::frame::{self, Entry, Found, Seal};
-use crate::spool::{CORRUPT, INTENT, Spool};
+use crate::spool::{CORRUPT, INTENT, Spool, which};
 
 /// Segments kept behind the checkpoint, for processes that are behind.
 const KEPT: u64 = 4;
@@ -67,6 +67,17 @@ impl Intent {
 
     pub(crate) fn position(&self) -> Position {
         self.at
+    }
+
+    /// That what is written here is found by others.
+    ///
+    /// # Errors
+    /// When the folder or the segment was moved, deleted or replaced.
+    pub(crate) fn in_place(&self) -> Result<()> {
+        self.spool.in_place()?;
+        let found = std::fs::metadata(&self.path).ok().map(|found| which(&found));
+        let own = self.file.metadata().ok().map(|own| which(&own));
+        if found == own { Ok(()) } else { Err(self.spool.moved()) }
     }
 
     /// Whether another process wrote since.

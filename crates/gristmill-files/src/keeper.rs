@@ -18,7 +18,7 @@ use crate::intent::Keep;
 use crate::load::{Opener, load};
 use crate::lock::{self, Lock};
 use crate::persist::{Sync, Unwritten};
-use crate::spool::{LOCK, Spool};
+use crate::spool::Spool;
 
 /// What other processes do is looked for this often while someone waits.
 const LOOK: Duration = Duration::from_millis(50);
@@ -138,7 +138,7 @@ impl Keeper {
     /// Wakes who waits when another process has written.
     fn look(&mut self) {
         let behind = self.held.as_ref().is_none_or(|held| held.intent.is_behind().unwrap_or(true));
-        if behind {
+        if behind || self.setup.spool.in_place().is_err() {
             // Whoever is woken asks, and then it is read.
             self.setup.wake.wake_all();
         }
@@ -178,8 +178,8 @@ impl Keeper {
         if self.shared.is_some_and(|since| since.elapsed() < SHARED) {
             lock::give_way();
         }
-        let path = self.setup.spool.at(LOCK);
-        let turn = self.lock.take(&path, self.setup.busy_timeout).map_err(Broken::Whole)?;
+        let turn =
+            self.lock.take(&self.setup.spool, self.setup.busy_timeout).map_err(Broken::Whole)?;
         let clock = &self.setup.clock;
         let (mut held, others) = take_up(&self.setup, self.held.take()).map_err(Broken::Whole)?;
         if others {
@@ -255,8 +255,7 @@ impl Keeper {
         &mut self,
         work: impl FnOnce(&mut Held, Timestamp) -> Result<T>,
     ) -> Result<T> {
-        let path = self.setup.spool.at(LOCK);
-        let turn = self.lock.take(&path, self.setup.busy_timeout)?;
+        let turn = self.lock.take(&self.setup.spool, self.setup.busy_timeout)?;
         let (mut held, _) = take_up(&self.setup, self.held.take())?;
         let done = work(&mut held, self.setup.clock.now())?;
         self.held = Some(held);
@@ -286,8 +285,7 @@ impl Keeper {
     /// itself: a person may then change it by hand.
     fn leave(&mut self) {
         let syncing = self.end_syncing();
-        let path = self.setup.spool.at(LOCK);
-        let left = self.lock.take(&path, self.setup.busy_timeout).and_then(|turn| {
+        let left = self.lock.take(&self.setup.spool, self.setup.busy_timeout).and_then(|turn| {
             if self.present.try_lock().is_ok()
                 && let Ok((mut held, _)) = take_up(&self.setup, self.held.take())
                 && held.intent.position().offset > 0

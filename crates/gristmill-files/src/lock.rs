@@ -1,12 +1,12 @@
 //! Taking turns on one folder: an advisory lock that a killed process frees.
 
 use std::fs::{File, TryLockError};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gristmill_core::{Result, StoreError};
 
 use crate::errors::fault;
+use crate::spool::{LOCK, Spool};
 
 /// How often it is asked for at first, and when the wait has become long.
 const OFTEN: Duration = Duration::from_micros(250);
@@ -34,11 +34,15 @@ impl Lock {
     }
 
     /// Waits for the turn.
-    pub(crate) fn take(&self, path: &Path, patience: Duration) -> Result<Turn<'_>> {
+    pub(crate) fn take(&self, spool: &Spool, patience: Duration) -> Result<Turn<'_>> {
         let asked = Instant::now();
         loop {
             match self.file.try_lock() {
-                Ok(()) => return Ok(Turn { lock: self, waited: asked.elapsed() }),
+                Ok(()) => {
+                    let turn = Turn { lock: self, waited: asked.elapsed() };
+                    // Held or not, it means nothing if others lock another one.
+                    return spool.in_place().map(|()| turn);
+                }
                 Err(TryLockError::WouldBlock) if asked.elapsed() < patience => {
                     let long = asked.elapsed() > LONG;
                     std::thread::sleep(if long { SELDOM } else { OFTEN });
@@ -46,10 +50,10 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => {
                     return Err(StoreError::Busy(format!(
                         "{} was locked for {patience:?}",
-                        path.display()
+                        spool.at(LOCK).display()
                     )));
                 }
-                Err(TryLockError::Error(error)) => return Err(fault(path, &error)),
+                Err(TryLockError::Error(error)) => return Err(fault(&spool.at(LOCK), &error)),
             }
         }
     }

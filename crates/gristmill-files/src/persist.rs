@@ -174,7 +174,12 @@ impl Held {
         if sync == Sync::Full {
             self.intent.sync().map_err(Unwritten::Unknown)?;
         }
-        // Decided. If the files cannot follow now, they will: whoever has the
+        // Decided, unless the folder is not there any more: then the files must
+        // not go to whatever is in its place.
+        self.intent
+            .in_place()
+            .map_err(|error| Unwritten::Unknown(StoreError::Unknown(error.to_string())))?;
+        // If the files cannot follow now, they will: whoever has the
         // next turn rolls forward.
         let done = apply::settle(&self.spool, &draft.entries, &draft.before)
             .and_then(|()| self.intent.set_applied());

@@ -1,13 +1,14 @@
 //! The folder: what lies where, and how a task's file is named.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill_core::{Result, State, StoreError, TaskId, Token};
 
-use crate::disk::{Disk, Plain};
+use crate::disk::{Disk, Plain, open_own};
 use crate::errors::{At, fault};
 
 /// The format this program writes, and the newest it knows.
@@ -40,6 +41,8 @@ pub(crate) struct Spool {
     pub(crate) secret: [u8; 16],
     /// The folder itself, as it was when it was opened.
     pub(crate) folder: Option<Arc<File>>,
+    /// Which file its lock was, when it was opened.
+    lock: Option<(u64, u64)>,
 }
 
 impl Spool {
@@ -49,7 +52,7 @@ impl Spool {
 
     /// A folder on a disk that may be a test's.
     pub(crate) fn on(root: &Path, disk: Arc<dyn Disk>) -> Self {
-        Spool { root: root.to_owned(), disk, secret: [0; 16], folder: None }
+        Spool { root: root.to_owned(), disk, secret: [0; 16], folder: None, lock: None }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -76,10 +79,31 @@ impl Spool {
         self.at(TMP).join(format!("{:012}", id.0))
     }
 
-    /// Opens the folder.
-    pub(crate) fn hold(&mut self) -> Result<()> {
+    /// Opens the folder; its lock's file comes back.
+    pub(crate) fn hold(&mut self) -> Result<File> {
         self.folder = Some(Arc::new(File::open(&self.root).at(&self.root)?));
-        Ok(())
+        let path = self.at(LOCK);
+        let lock = open_own(&path).at(&path)?;
+        self.lock = Some(which(&lock.metadata().at(&path)?));
+        Ok(lock)
+    }
+
+    /// That the folder still stands where it was opened: what is written into
+    /// one that was moved, deleted or replaced is lost, and half of it would go
+    /// to the one in its place.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(crate) fn in_place(&self) -> Result<()> {
+        let found = std::fs::metadata(self.at(LOCK)).ok().map(|found| which(&found));
+        if found == self.lock { Ok(()) } else { Err(self.moved()) }
+    }
+
+    pub(crate) fn moved(&self) -> StoreError {
+        StoreError::Unavailable(format!(
+            "{} was moved, deleted or replaced since it was opened; open it again",
+            self.root.display()
+        ))
     }
 
     /// Makes sure that this is a spool's folder that this program can use; a
@@ -188,6 +212,11 @@ impl Spool {
         }
         Ok(())
     }
+}
+
+/// Which file it is, whatever its name.
+pub(crate) fn which(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// Whether the folder was there before.

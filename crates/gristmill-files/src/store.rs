@@ -18,7 +18,7 @@ use crate::keeper::{Keeper, Setup};
 use crate::load::{Opener, load};
 use crate::lock::Lock;
 use crate::persist::Sync;
-use crate::spool::{Begun, LOCK, PRESENT, STATE, Spool};
+use crate::spool::{Begun, PRESENT, STATE, Spool};
 use crate::{intent, snapshot};
 
 /// Tasks as files in a folder.
@@ -50,9 +50,8 @@ impl FilesStore {
 
     pub(crate) fn open_spool(mut spool: Spool, options: Options) -> Result<Self> {
         spool.make_root(options.create)?;
-        spool.hold()?;
-        let lock = Lock::new(open_own(&spool.at(LOCK)).at(&spool.at(LOCK))?);
-        let turn = lock.take(&spool.at(LOCK), options.busy_timeout)?;
+        let lock = Lock::new(spool.hold()?);
+        let turn = lock.take(&spool, options.busy_timeout)?;
         let now = options.clock.now();
         if spool.begin(options.create)? == Begun::New {
             let ledger = Ledger::unbounded(options.limits.clone());

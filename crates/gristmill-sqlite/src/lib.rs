@@ -33,6 +33,7 @@ mod open;
 mod operate;
 mod options;
 mod pick;
+mod place;
 #[cfg(test)]
 mod plans;
 mod put;

@@ -43,6 +43,7 @@ pub(crate) fn writer(path: &Path, options: &Options) -> Result<Connection> {
     }
     use_wal(&conn, path, options.busy_timeout)?;
     prepare(&conn, path, "FULL")?;
+    sync_log(path)?;
     let id = Token::random()?.to_string();
     migration::migrate(&conn, path, options.clock.now(), &id)?;
     statistics::forget(&conn, path)?;
@@ -137,6 +138,20 @@ fn use_wal(conn: &Connection, path: &Path, patience: Duration) -> Result<()> {
             }
             Err(error) => return Err(opening(&error, path)),
         }
+    }
+}
+
+/// Makes durable what a killed process may have left in the log without: whoever
+/// opens the file first reads it as committed, and answers from it.
+fn sync_log(path: &Path) -> Result<()> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    match std::fs::File::open(&log) {
+        // SQLite has its locks on other files, so closing this one frees none.
+        Ok(file) => file
+            .sync_data()
+            .map_err(|e| StoreError::Unavailable(format!("{}: {e}", Path::new(&log).display()))),
+        Err(_) => Ok(()),
     }
 }
 

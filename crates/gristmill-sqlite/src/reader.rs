@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use crate::db::Db;
 use crate::errors::fault;
 use crate::known::Known;
+use crate::place::Place;
 
 /// How many there are.
 pub(crate) const READERS: usize = 2;
@@ -18,7 +19,7 @@ pub(crate) const READERS: usize = 2;
 pub(crate) type Question = Box<dyn FnOnce(Result<(&Db<'_>, &mut Known)>) + Send>;
 
 /// Serves until the store is closed or dropped.
-pub(crate) fn serve(conn: &Connection, questions: &Mutex<Receiver<Question>>) {
+pub(crate) fn serve(conn: &Connection, questions: &Mutex<Receiver<Question>>, place: &Place) {
     let db = Db::own(conn);
     let mut known = Known::default();
     loop {
@@ -28,7 +29,11 @@ pub(crate) fn serve(conn: &Connection, questions: &Mutex<Receiver<Question>>) {
         };
         // One snapshot a question: what it reads belongs together, and a long
         // one would keep the log from being written back.
-        let ready = db.steer("BEGIN").map_err(|e| fault(&e)).and_then(|()| known.refresh(&db));
+        let ready = db
+            .steer("BEGIN")
+            .map_err(|e| fault(&e))
+            .and_then(|()| place.check())
+            .and_then(|()| known.refresh(&db));
         match ready {
             Ok(_) => question(Ok((&db, &mut known))),
             Err(error) => question(Err(error)),

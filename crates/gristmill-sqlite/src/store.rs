@@ -13,6 +13,7 @@ use crate::Options;
 use crate::ask::{Asked, Order, Weight};
 use crate::db::Db;
 use crate::known::Known;
+use crate::place::Place;
 use crate::reader::{self, Question, READERS};
 use crate::sql::Sql;
 use crate::write::Write;
@@ -53,6 +54,7 @@ impl SqliteStore {
             db.one(Sql::MetaGet, rusqlite::params!["store_id"], |row| row.get(0))?
                 .unwrap_or_default()
         };
+        let place = Place::of(&path);
         let readers = (0..READERS)
             .map(|_| crate::open::reader(&path, options.busy_timeout))
             .collect::<Result<Vec<_>>>()?;
@@ -68,14 +70,15 @@ impl SqliteStore {
             busy_timeout: options.busy_timeout,
             wake: wake.clone(),
             waiting: waiting.clone(),
+            place: place.clone(),
         };
         let mut threads = vec![start("gristmill-writer", move || {
             writer::serve(&conn, &received, &setup);
         })?];
         for conn in readers {
-            let asked = asked.clone();
+            let (asked, place) = (asked.clone(), place.clone());
             threads.push(start("gristmill-reader", move || {
-                reader::serve(&conn, &asked);
+                reader::serve(&conn, &asked, &place);
             })?);
         }
         let store = SqliteStore {

@@ -19,6 +19,7 @@ use crate::db::Db;
 use crate::errors::{fault, refused_before_commit};
 use crate::known::{Known, Others};
 use crate::lock;
+use crate::place::Place;
 use crate::sql::Sql;
 use crate::write::Write;
 
@@ -53,6 +54,7 @@ pub(crate) struct Setup {
     pub(crate) busy_timeout: Duration,
     pub(crate) wake: Arc<WakeSignal>,
     pub(crate) waiting: Arc<AtomicUsize>,
+    pub(crate) place: Place,
 }
 
 /// Serves until the store is closed or dropped.
@@ -180,6 +182,11 @@ impl Writer<'_> {
 
     /// Wakes who waits when another connection has written.
     fn look(&mut self) {
+        if self.setup.place.check().is_err() {
+            // Whoever is woken asks, and is told.
+            self.setup.wake.wake_all();
+            return;
+        }
         match self.known.others_wrote(&self.db) {
             Ok(true) => {
                 self.known.doubt();
@@ -265,7 +272,7 @@ impl Writer<'_> {
             lock::give_way();
         }
         let waited = lock::take(&self.db, self.setup.busy_timeout).map_err(|e| fault(&e))?;
-        let refreshed = self.known.refresh(&self.db);
+        let refreshed = self.setup.place.check().and_then(|()| self.known.refresh(&self.db));
         match refreshed {
             Ok(Others::Silent) => {}
             Ok(others) => {
@@ -316,7 +323,12 @@ impl Writer<'_> {
 
     fn commit(&mut self) -> std::result::Result<(), Broken> {
         let Err(error) = self.db.steer("COMMIT") else {
-            return Ok(());
+            // Committed to a file that nobody will open again, perhaps.
+            return self
+                .setup
+                .place
+                .check()
+                .map_err(|error| Broken::Whole(StoreError::Unknown(error.to_string())));
         };
         let undone = refused_before_commit(&error) && self.roll_back();
         let error = fault(&error);
@@ -325,6 +337,10 @@ impl Writer<'_> {
         }
         self.roll_back();
         self.suspect = true;
+        // At once, if it can be: other processes write to the same log.
+        if let Err(error) = self.start_new_log() {
+            tracing::warn!(%error, "the log is begun anew before the next commit");
+        }
         Err(Broken::Whole(StoreError::Unknown(error.to_string())))
     }
 

@@ -5,7 +5,9 @@
 mod shaky;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use gristmill_conformance::short::{name, request, task};
 use gristmill_core::{
@@ -15,6 +17,7 @@ use gristmill_core::{
 use shaky::{Fault, Shaky, World};
 use tempfile::TempDir;
 
+use crate::disk::{Disk, Step};
 use crate::spool::Spool;
 use crate::{FilesStore, Options};
 
@@ -301,9 +304,40 @@ async fn play_all(load: Load, stride: usize) {
             }
         }
     }
-    eprintln!("{load:?}: {played} played, {} broken", broken.len());
     assert!(broken.is_empty(), "{} of {played}:\n{}", broken.len(), broken.join("\n"));
     assert!(played > 15, "only {played} faults were played");
+}
+
+/// A disk on which the folder is moved away while the intent is synced.
+#[derive(Debug)]
+struct Moving {
+    folder: std::path::PathBuf,
+    armed: std::sync::atomic::AtomicBool,
+}
+
+impl Disk for Moving {
+    fn step(&self, step: Step<'_>, act: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        if matches!(step, Step::SyncFile(_)) && self.armed.load(Ordering::Acquire) {
+            std::fs::rename(&self.folder, self.folder.with_extension("bad"))?;
+            std::fs::create_dir(&self.folder)?;
+        }
+        act()
+    }
+}
+
+#[tokio::test]
+async fn a_folder_replaced_during_a_put_leaves_its_outcome_unknown() {
+    let place = folder();
+    let path = place.path().join("spool");
+    let disk = Arc::new(Moving { folder: path.clone(), armed: false.into() });
+    let spool = Spool::on(&path, disk.clone());
+    let store = FilesStore::open_spool(spool, Options::default()).expect("a store");
+    store.declare_queue(Declaration::new(name("q"))).await.expect("declared");
+    disk.armed.store(true, Ordering::Release);
+    let answer = store.put(request("q", vec![task("1")])).await;
+    assert!(matches!(answer, Err(StoreError::Unknown(_))), "{answer:?}");
+    let left = std::fs::read_dir(&path).expect("the folder in its place").count();
+    assert_eq!(left, 0, "nothing goes to the folder in its place");
 }
 
 #[tokio::test]

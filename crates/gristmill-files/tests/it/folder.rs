@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use gristmill_core::{NewTask, Outcome, Payload, SettingsPatch, State, Store, StoreError, TaskId};
 use gristmill_files::{FilesStore, Options};
 
-use crate::support::{Place, claim, declare, done, put, settlements, sound, stats, task};
+use crate::support::{
+    Place, claim, copy_folder, declare, done, put, settlements, sound, stats, task,
+};
 
 fn refused(place: &Place) -> StoreError {
     FilesStore::open(place.path(), place.options()).expect_err("refused")
@@ -292,19 +294,6 @@ async fn what_was_decided_is_rolled_forward() {
     assert_eq!(set_aside(&copy), 0);
     assert_eq!(claim(&again, "q", 10).await.tasks.len(), 2);
     sound(&again).await;
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_folder(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }
 
 #[tokio::test]

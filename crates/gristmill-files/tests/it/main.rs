@@ -15,4 +15,5 @@ mod folder;
 mod full_disk;
 mod handles;
 mod in_turns;
+mod moved;
 mod support;

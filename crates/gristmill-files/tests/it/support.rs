@@ -1,9 +1,9 @@
 //! Short ways to open a store on a clock of the test's own, and to use it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use gristmill_conformance::short::{keyed, name, settlements, task};
+pub(crate) use gristmill_conformance::short::{keyed, name, request, settlements, task};
 use gristmill_core::ManualClock;
 use gristmill_files::{FilesStore, Options};
 use tempfile::TempDir;
@@ -40,4 +40,18 @@ gristmill_conformance::short_verbs!(FilesStore);
 /// Asserts that the spool is sound and its parts agree.
 pub(crate) async fn sound(store: &FilesStore) {
     assert_eq!(store.check().await.expect("checked"), []);
+}
+
+/// Copies a folder as it stands.
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
 }

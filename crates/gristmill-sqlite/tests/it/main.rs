@@ -17,6 +17,7 @@ mod files;
 mod full_disk;
 mod group_commit;
 mod handles;
+mod moved;
 mod subjects;
 mod support;
 mod transactions;

@@ -57,6 +57,7 @@ impl ClaimRequest {
             lease,
             tasks: Vec::new(),
             next_due: None,
+            held_back: None,
             paused,
             failed: Vec::new(),
         }
@@ -92,6 +93,10 @@ pub struct Claim {
     /// next unblocked task (of the asked source) falls due. Nothing at all when
     /// everything it took could not be read: more may be due.
     pub next_due: Option<Duration>,
+    /// When the claim is empty although a lease of the queue ran out: how long
+    /// until it is taken back. After a jump of the clock its holder has one
+    /// heartbeat to say that it is alive.
+    pub held_back: Option<Duration>,
     /// The queue is paused: nothing was taken.
     pub paused: bool,
     /// Tasks that failed for good by this claim: their last lease had run out,

@@ -15,6 +15,21 @@ pub trait Clock: Send + Sync + fmt::Debug {
     /// Comparing both is how a jump is noticed (see
     /// [`crate::policy::reclaim_guard`]).
     fn monotonic(&self) -> Duration;
+
+    /// The machine's run and how long it has lasted, sleep included, if that can
+    /// be known. Two processes of one run compare their wall clocks by it.
+    fn boot(&self) -> Option<Boot> {
+        None
+    }
+}
+
+/// One run of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boot {
+    /// Which one.
+    pub id: String,
+    /// How long it has lasted.
+    pub since: Duration,
 }
 
 /// The machine's clock.
@@ -37,6 +52,16 @@ impl Clock for SystemClock {
 
     fn monotonic(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    fn boot(&self) -> Option<Boot> {
+        let read = |path: &str| std::fs::read_to_string(path).ok();
+        let uptime = read("/proc/uptime")?;
+        let since = uptime.split_whitespace().next()?.parse().ok()?;
+        Some(Boot {
+            id: read("/proc/sys/kernel/random/boot_id")?.trim().to_owned(),
+            since: Duration::try_from_secs_f64(since).ok()?,
+        })
     }
 }
 
@@ -85,5 +110,9 @@ impl Clock for ManualClock {
 
     fn monotonic(&self) -> Duration {
         self.lock().1
+    }
+
+    fn boot(&self) -> Option<Boot> {
+        Some(Boot { id: "manual".to_owned(), since: self.lock().1 })
     }
 }

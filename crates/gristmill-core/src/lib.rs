@@ -42,7 +42,7 @@ pub mod worker;
 pub use assignment::{Assignment, Leadership, Published, Share};
 pub use capability::Capabilities;
 pub use claim::{Claim, ClaimRequest, ClaimedTask};
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Boot, Clock, ManualClock, SystemClock};
 pub use copied::{COPIER, CopyPause, WentAway};
 pub use diagnosis::Diagnosis;
 pub use error::{Result, StoreError};

@@ -111,6 +111,29 @@ impl Schedule {
         self.paused_by = paused.then(|| by.to_owned());
     }
 
+    /// Whether more lies decided ahead than any fire could have decided: a whole
+    /// interval. A clock that was wrong did it; a small step back does not.
+    #[must_use]
+    pub fn is_ahead(&self, now: Timestamp) -> bool {
+        if self.decided_until <= now {
+            return false;
+        }
+        let Ok(times) = FireTimes::new(&self.declared.rule, &self.declared.zone) else {
+            return false;
+        };
+        let second = times.after(now).and_then(|first| times.after(first));
+        second.is_some_and(|second| second <= self.decided_until)
+    }
+
+    /// Decides it up to now and no further, if a wrong clock did.
+    pub fn clamp(&mut self, now: Timestamp) {
+        if self.is_ahead(now) {
+            self.decided_until = now;
+            // It would stand for a run that was asked for and is to come.
+            self.last_fire = self.last_fire.filter(|at| *at <= now);
+        }
+    }
+
     /// When a run of its finder was asked for by hand, unless one was made since.
     /// Whoever has the finder's code fires this instant once it ran.
     #[must_use]

@@ -8,7 +8,9 @@ use gristmill_core::{
     Assignment, Counters, Leadership, Minute, Override, Queue, Result, Settings, Share, TaskId,
     Timestamp, Token,
 };
-use gristmill_text::{ProcessorRow, WorkerText, origin, queue_name, settings, worker_id};
+use gristmill_text::{
+    LastSeenText, ProcessorRow, WorkerText, micros, origin, queue_name, settings, worker_id,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,7 +28,8 @@ pub(crate) enum Fact {
     CallerId { queue: u32, id: String, task: i64, digest: String, until: i64 },
     NoCallerId { queue: u32, id: String },
     Lease(LeaseText),
-    Until { token: String, until: i64 },
+    Until { token: String, until: i64, length: u64 },
+    Clock(LastSeenText),
     Schedule(ScheduleText),
     NoSchedule(String),
     Role { role: String, leader: String, term: u64, until: i64 },
@@ -54,6 +57,7 @@ pub(crate) struct LeaseText {
     worker: String,
     claimed_at: i64,
     until: i64,
+    length: u64,
     ids: Vec<i64>,
     group: String,
     slot: Option<u32>,
@@ -161,6 +165,7 @@ impl Fact {
             worker: lease.worker.to_string(),
             claimed_at: lease.claimed_at.as_micros(),
             until: lease.until.as_micros(),
+            length: micros(lease.length),
             ids: lease.ids.iter().map(|id| id.0).collect(),
             group: lease.group,
             slot: lease.slot,
@@ -209,13 +214,16 @@ impl Fact {
                 worker: worker_id(&text.worker),
                 claimed_at: instant(text.claimed_at),
                 until: instant(text.until),
+                length: Duration::from_micros(text.length),
                 ids: text.ids.into_iter().map(TaskId).collect(),
                 group: text.group,
                 slot: text.slot,
             }),
-            Fact::Until { token: stored, until } => {
-                state.restore_until(token(&stored)?, instant(until));
+            Fact::Until { token: stored, until, length } => {
+                let length = Duration::from_micros(length);
+                state.restore_until(token(&stored)?, instant(until), length);
             }
+            Fact::Clock(seen) => state.restore_last_seen(seen.into_last_seen()),
             Fact::Schedule(text) => state.restore_schedule(text.into_schedule()?),
             Fact::NoSchedule(name) => {
                 let name = gristmill_core::ScheduleName::new(&name)

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
+use std::time::Duration;
 
 use bytes::Bytes;
 use gristmill_core::memory::{State as Ledger, TaskRecord};
@@ -45,6 +46,8 @@ pub(crate) struct Held {
     /// What was read may not be on the disk: nothing is answered before a
     /// checkpoint has made it durable.
     pub(crate) suspect: bool,
+    /// When what is seen of the time was last written down, monotonic.
+    pub(crate) seen: Option<Duration>,
 }
 
 /// Why a payload cannot be had.

@@ -192,7 +192,7 @@ impl Keeper {
         }
         let now = clock.now();
         held.heal(now).map_err(Broken::Whole)?;
-        held.ledger.observe(now, clock.monotonic(), turn.waited);
+        held.ledger.observe(&**clock, turn.waited);
         let mut desk = Desk { held: &mut held, now, least: Sync::Light, broken: false };
         let mut outcomes = Vec::with_capacity(group.len());
         for ask in group.iter_mut() {
@@ -203,7 +203,7 @@ impl Keeper {
             outcomes.push(outcome);
         }
         let least = desk.least;
-        let draft = held.draft(now).map_err(Broken::Group)?;
+        let draft = held.draft(&**clock, now).map_err(Broken::Group)?;
         match held.write(&draft, least) {
             Ok(Sync::Full) => self.unsynced = None,
             Ok(Sync::Relaxed) => {

@@ -70,6 +70,7 @@ pub(crate) fn load(spool: &Spool, limits: &Limits, opener: Opener, now: Timestam
         checkpoint: segment,
         unapplied: false,
         suspect: false,
+        seen: None,
     };
     for id in wanted.keys() {
         held.touched.insert(*id);

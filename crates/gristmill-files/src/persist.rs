@@ -2,9 +2,12 @@
 //! durable it must be.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use gristmill_core::memory::Changes;
-use gristmill_core::{Durability, Result, StoreError, TaskId, Timestamp};
+use gristmill_core::{Clock, Durability, Result, StoreError, TaskId, Timestamp};
+
+use gristmill_text::{LastSeenText, micros};
 
 use crate::apply::{self, Before};
 use crate::fact::Fact;
@@ -12,6 +15,9 @@ use crate::frame::Entry;
 use crate::held::{Held, Unread};
 use crate::schedule_text::ScheduleText;
 use crate::{snapshot, task_file};
+
+/// What is seen of the time is written down this often.
+const SEEN: Duration = Duration::from_secs(1);
 
 /// How a frame is written, lightest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +49,7 @@ pub(crate) enum Unwritten {
 
 impl Held {
     /// What the verbs since the last frame made true.
-    pub(crate) fn draft(&mut self, now: Timestamp) -> Result<Draft> {
+    pub(crate) fn draft(&mut self, clock: &dyn Clock, now: Timestamp) -> Result<Draft> {
         let mut draft = Draft { entries: Vec::new(), before: HashMap::new(), sync: Sync::Light };
         loop {
             let changes = self.ledger.take_changes();
@@ -57,12 +63,25 @@ impl Held {
                 }
             }
             if lost.is_empty() {
+                self.see(clock, &mut draft);
                 return Ok(draft);
             }
             // Their leaving touches more.
             for (id, why) in lost {
                 self.set_aside(id, &why, now)?;
             }
+        }
+    }
+
+    /// Writes down what is seen of the time, beside what is written anyway and
+    /// not too often.
+    fn see(&mut self, clock: &dyn Clock, draft: &mut Draft) {
+        let monotonic = clock.monotonic();
+        let lately = self.seen.is_some_and(|at| monotonic.saturating_sub(at) < SEEN);
+        if !draft.entries.is_empty() && !lately {
+            self.seen = Some(monotonic);
+            let seen = LastSeenText::new(&self.ledger.see(clock));
+            draft.entries.push(Entry::Fact(Box::new(Fact::Clock(seen))));
         }
     }
 
@@ -87,6 +106,7 @@ impl Held {
             facts.extend(ledger.lease_record(*token).map(|lease| Fact::Until {
                 token: token.to_string(),
                 until: lease.until.as_micros(),
+                length: micros(lease.length),
             }));
         }
         for name in &changes.schedules {

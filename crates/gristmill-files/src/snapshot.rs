@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 
 use gristmill_core::memory::State as Ledger;
 use gristmill_core::{Result, Timestamp};
-use gristmill_text::WorkerText;
+use gristmill_text::{LastSeenText, WorkerText};
 use serde::{Deserialize, Serialize};
 
 use crate::errors::{At, corrupt};
@@ -39,6 +39,7 @@ fn facts(ledger: &Ledger, now: Timestamp) -> Vec<Fact> {
     }
     facts.extend(ledger.all_workers().filter_map(|id| ledger.worker(id)).map(worker));
     facts.extend(ledger.assignment().map(Fact::assignment));
+    facts.extend(ledger.last_seen().map(|seen| Fact::Clock(LastSeenText::new(seen))));
     facts
 }
 

@@ -67,7 +67,8 @@ impl Write<'_, '_> {
         history.drain(..over.min(history.len()));
         history.push(Attempt {
             worker: codec::worker_id(&lease.worker),
-            claimed_at: lease.claimed_at,
+            // Not after its end, also when the clock went back meanwhile.
+            claimed_at: lease.claimed_at.min(self.now),
             ended_at: self.now,
             end,
             error,

@@ -30,6 +30,7 @@ impl Write<'_, '_> {
         let Some(first) = picked.first() else {
             let next = self.next_due(&queue, source)?;
             claim.next_due = next.map(|at| at.since(self.now));
+            claim.held_back = self.held_back(queue.number)?;
             return Ok(claim);
         };
         let one_at_a_time = queue.settings.one_at_a_time();
@@ -60,6 +61,7 @@ impl Write<'_, '_> {
                 request.worker.as_str(),
                 self.now.as_micros(),
                 self.now.after(lease).as_micros(),
+                codec::span(lease),
                 group,
                 slot,
                 open,

@@ -1,6 +1,8 @@
 //! Values as this store's columns hold them. What is text there is written as in
 //! every store (`gristmill-text`).
 
+use std::time::Duration;
+
 use gristmill_core::{Attempt, Timestamp};
 use gristmill_text::{Readable, StoredQueue};
 pub(crate) use gristmill_text::{headers, headers_text, history_text, queue_texts, worker_id};
@@ -18,6 +20,11 @@ pub(crate) fn queue(row: &Row<'_>) -> rusqlite::Result<StoredQueue> {
         contract: row.get(6)?,
         created_at: Timestamp::from_micros(row.get(7)?),
     })
+}
+
+/// A span as it is stored: microseconds.
+pub(crate) fn span(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// A task's history, whose instants are microseconds here.

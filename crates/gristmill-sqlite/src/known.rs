@@ -29,6 +29,10 @@ pub(crate) struct Known {
     /// Where the search for missed blocked tasks goes on.
     pub(crate) unblock_from: i64,
     pub(crate) guard: ReclaimGuard,
+    /// The clock went back, and nothing was done about it yet.
+    pub(crate) clamp: bool,
+    /// The clock went back, and tasks may count as ready that are not due.
+    pub(crate) demote: bool,
 }
 
 /// Whether another connection has written.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gristmill_core::assignment::MANAGER;
+use gristmill_core::policy::reclaim_guard::heartbeat;
 use gristmill_core::{
     Assignment, Leadership, Published, Result, Timestamp, WorkerId, WorkerReport, WorkerView,
 };
@@ -50,13 +51,30 @@ impl Write<'_, '_> {
         who: &WorkerId,
         hold: Duration,
     ) -> Result<Leadership> {
+        let spared = self.known.guard.held_back(self.monotonic, heartbeat(hold));
         let term = match self.role(role)? {
             Some(held) if held.until > self.now && held.leader == who.as_str() => held.term,
+            Some(held) if held.until > self.now.after(hold) => {
+                // A clock that was ahead gave it more than anybody asks for.
+                self.save_role(role, &held.leader, held.term, self.now.after(hold))?;
+                let leader = codec::worker_id(&held.leader)?;
+                return Ok(Leadership { leader, term: held.term, remaining: hold, mine: false });
+            }
             Some(held) if held.until > self.now => {
                 return Ok(Leadership {
                     leader: codec::worker_id(&held.leader),
                     term: held.term,
                     remaining: held.until.since(self.now),
+                    mine: false,
+                });
+            }
+            // After a jump its holder has until its next renewal to say that it
+            // is alive.
+            Some(held) if held.leader != who.as_str() && spared.is_some() => {
+                return Ok(Leadership {
+                    leader: codec::worker_id(&held.leader)?,
+                    term: held.term,
+                    remaining: spared.unwrap_or_default(),
                     mine: false,
                 });
             }

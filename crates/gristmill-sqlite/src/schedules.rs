@@ -88,6 +88,17 @@ impl Write<'_, '_> {
         Ok(())
     }
 
+    /// Brings back schedules that a clock that was ahead decided too far.
+    pub(crate) fn clamp_schedules(&self) -> Result<()> {
+        for mut schedule in schedules(self.db)? {
+            if schedule.is_ahead(self.now) {
+                schedule.clamp(self.now);
+                self.save_schedule(&schedule)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Says that a schedule exists.
     pub(crate) fn declare_schedule(
         &mut self,

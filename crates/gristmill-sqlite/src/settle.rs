@@ -217,7 +217,8 @@ impl Write<'_, '_> {
             return Ok(ExtendAnswer::LeaseLost);
         };
         let until = self.now.after(extension.lease).as_micros();
-        self.db.run(Sql::LeaseProlong, params![lease.number, until])?;
+        let length = crate::codec::span(extension.lease);
+        self.db.run(Sql::LeaseProlong, params![lease.number, until, length])?;
         let (mut cancelled, mut lost) = (Vec::new(), Vec::new());
         for id in &lease.ids {
             match self.db.one(Sql::TaskCancelAsked, params![id], |row| row.get(0))? {

@@ -1,6 +1,8 @@
 //! What time brings: leases that ran out, tasks that fell due, blocked tasks
 //! that were missed, and things past their keeping time.
 
+use std::time::Duration;
+
 use gristmill_core::policy::outcome::{EXPIRED, Next, after_expiry};
 use gristmill_core::policy::reclaim_guard::heartbeat;
 use gristmill_core::stats::MINUTES_KEPT;
@@ -22,31 +24,101 @@ const PROMOTIONS: usize = 100;
 /// Blocked tasks looked at in one sweep.
 const BLOCKED_SEEN: i64 = 1_000;
 
+/// A lease that ran out.
+struct Expired {
+    token: Vec<u8>,
+    queue: u32,
+    length: Duration,
+}
+
+impl Expired {
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let length = Duration::from_micros(row.get::<_, i64>(2)?.unsigned_abs());
+        Ok(Expired { token: row.get(0)?, queue: row.get(1)?, length })
+    }
+}
+
 impl Write<'_, '_> {
     /// Takes back tasks whose lease ran out, of one queue or of all; oldest
     /// deadline first. Returns how many tasks went back or failed, and which
     /// failed.
     pub(crate) fn reclaim(&mut self, number: Option<u32>) -> Result<(u64, Vec<TaskId>)> {
         let now = self.now.as_micros();
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, u32>(1)?));
         let expired = match number {
-            None => self.db.all(Sql::LeaseExpired, params![now], read)?,
-            Some(number) => self.db.all(Sql::LeaseExpiredQueue, params![now, number], read)?,
+            None => self.db.all(Sql::LeaseExpired, params![now], Expired::read)?,
+            Some(number) => self.expired_of(number)?,
         };
         let (mut taken, mut failed) = (0, Vec::new());
         let mut leases = 0;
-        for (token, number) in expired {
-            let queue = self.numbered(number)?;
-            let patience = heartbeat(queue.settings.lease);
+        for expired in expired {
             if leases == self.limits.reclaimed_leases {
                 break;
             }
-            if self.known.guard.may_reclaim(self.monotonic, patience) {
+            if self.known.guard.may_reclaim(self.monotonic, heartbeat(expired.length)) {
+                let queue = self.numbered(expired.queue)?;
                 leases += 1;
-                taken += self.expire(&queue, lease::token(&token)?, &mut failed)?;
+                taken += self.expire(&queue, lease::token(&expired.token)?, &mut failed)?;
             }
         }
         Ok((taken, failed))
+    }
+
+    fn expired_of(&self, number: u32) -> Result<Vec<Expired>> {
+        self.db.all(Sql::LeaseExpiredQueue, params![self.now.as_micros(), number], Expired::read)
+    }
+
+    /// How long until the first lease of a queue that ran out is taken back.
+    pub(crate) fn held_back(&self, number: u32) -> Result<Option<Duration>> {
+        let guard = &self.known.guard;
+        if guard.held_for(self.monotonic).is_none() {
+            return Ok(None);
+        }
+        let expired = self.expired_of(number)?;
+        let left = |one: &Expired| guard.held_back(self.monotonic, heartbeat(one.length));
+        Ok(expired.iter().filter_map(left).min())
+    }
+
+    /// After a jump back of the wall clock: brings back what a clock that was
+    /// ahead left. No lease lasts longer than its length, and schedules fire
+    /// again.
+    pub(crate) fn clamp(&mut self) -> Result<()> {
+        tracing::warn!("the wall clock went back: leases and schedules are brought back with it");
+        self.db.run(Sql::LeaseClamp, params![self.now.as_micros()])?;
+        self.clamp_schedules()?;
+        self.known.demote = true;
+        Ok(())
+    }
+
+    /// Counts tasks that are not due any more as delayed, after a jump back.
+    fn demote(&mut self, queues: &[Queue]) -> Result<()> {
+        if !self.known.demote {
+            return Ok(());
+        }
+        let mut left = PROMOTIONS;
+        for queue in queues {
+            let mut level = i64::from(i16::MIN) - 1;
+            while let Some(priority) =
+                self.db.one(Sql::ReadyLevel, params![queue.number, level], |row| row.get(0))?
+            {
+                level = priority;
+                loop {
+                    if left == 0 {
+                        return Ok(());
+                    }
+                    let at = params![queue.number, level, self.now.as_micros(), PROMOTED];
+                    let demoted = i64::try_from(self.db.run(Sql::ReadyDemote, at)?).unwrap_or(0);
+                    if demoted == 0 {
+                        break;
+                    }
+                    let delta = self.delta(queue.number);
+                    delta.ready -= demoted;
+                    delta.delayed += demoted;
+                    left -= 1;
+                }
+            }
+        }
+        self.known.demote = false;
+        Ok(())
     }
 
     fn expire(&mut self, queue: &Queue, token: Token, failed: &mut Vec<TaskId>) -> Result<u64> {
@@ -101,6 +173,7 @@ impl Write<'_, '_> {
             .into_iter()
             .map(StoredQueue::into_queue)
             .collect::<Result<Vec<Queue>>>()?;
+        self.demote(&queues)?;
         let (reclaimed, failed) = self.reclaim(None)?;
         let mut report = SweepReport {
             reclaimed,

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use gristmill_core::{Clock, Durability, Limits, QueueName, Result, StoreError, WakeSignal};
+use gristmill_text::LastSeenText;
 use rusqlite::{Connection, params};
 
 use crate::ask::{Ask, Asked, Order, Weight};
@@ -33,6 +34,9 @@ const NAP: Duration = Duration::from_micros(20);
 const SHARED: Duration = Duration::from_secs(1);
 /// What a relaxed queue wrote is safe from a power cut after this.
 const RELAXED: Duration = Duration::from_millis(900);
+
+/// What is seen of the time is written down this often.
+const SEEN: Duration = Duration::from_secs(1);
 
 /// The values of `PRAGMA synchronous`.
 const NORMAL: i64 = 1;
@@ -70,6 +74,9 @@ pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) 
         shared: None,
         answered: None,
         closing: false,
+        clamped: false,
+        seen: None,
+        changes: 0,
     };
     while let Some(group) = writer.gather() {
         if !group.is_empty() {
@@ -104,6 +111,12 @@ struct Writer<'c> {
     answered: Option<(usize, Instant)>,
     /// The end was asked for while a group ran.
     closing: bool,
+    /// What a clock that was ahead left was brought back, in this transaction.
+    clamped: bool,
+    /// When what is seen of the time was last written down, monotonic.
+    seen: Option<Duration>,
+    /// How many rows had changed when the transaction began.
+    changes: u64,
 }
 
 impl Writer<'_> {
@@ -249,7 +262,12 @@ impl Writer<'_> {
                 break;
             }
         }
+        if let Err(error) = self.see_clock() {
+            self.roll_back();
+            return Err(Broken::Midway(error));
+        }
         self.commit()?;
+        self.clamped = false;
         match sync {
             Sync::Full => self.unsynced = None,
             Sync::Relaxed => {
@@ -288,8 +306,44 @@ impl Writer<'_> {
                 return Err(error);
             }
         }
+        if let Err(error) = self.look_at_clock(waited) {
+            self.roll_back();
+            return Err(error);
+        }
+        self.changes = self.db.conn().total_changes();
+        Ok(())
+    }
+
+    fn look_at_clock(&mut self, waited: Duration) -> Result<()> {
         let clock = &self.setup.clock;
-        self.known.guard.observe(clock.now(), clock.monotonic(), waited);
+        let (now, monotonic) = (clock.now(), clock.monotonic());
+        let guard = &mut self.known.guard;
+        if !guard.has_looked() {
+            let stored: Option<String> =
+                self.db.one(Sql::MetaGet, params!["clock"], |row| row.get(0))?;
+            if let Some(stored) = stored {
+                let last: LastSeenText = gristmill_text::parse("the clock", &stored)?;
+                guard.resume(&last.into_last_seen(), now, clock.boot().as_ref(), monotonic);
+            }
+        }
+        guard.observe(now, monotonic, waited);
+        self.known.clamp |= guard.take_went_back();
+        Ok(())
+    }
+
+    /// Writes down what is seen of the time, beside what is written anyway and
+    /// not too often.
+    fn see_clock(&mut self) -> Result<()> {
+        let clock = &self.setup.clock;
+        let monotonic = clock.monotonic();
+        let lately = self.seen.is_some_and(|at| monotonic.saturating_sub(at) < SEEN);
+        if lately || self.db.conn().total_changes() == self.changes {
+            return Ok(());
+        }
+        let seen = self.known.guard.last_seen(clock.now(), clock.boot(), monotonic);
+        let text = gristmill_text::text(&LastSeenText::new(&seen))?;
+        self.db.run(Sql::MetaSet, params!["clock", text])?;
+        self.seen = Some(monotonic);
         Ok(())
     }
 
@@ -304,6 +358,11 @@ impl Writer<'_> {
         let limits = &self.setup.limits;
         let conn = self.db.conn();
         let mut write = Write::new(&self.db, &mut self.known, limits, now, monotonic);
+        if write.known.clamp {
+            write.clamp()?;
+            write.known.clamp = false;
+            self.clamped = true;
+        }
         for ask in group {
             let (changes, woken) = (conn.total_changes(), write.woken.len());
             let outcome = ask.run(&mut write);
@@ -364,6 +423,8 @@ impl Writer<'_> {
     /// Undoes the open transaction; returns whether that is certain.
     fn roll_back(&mut self) -> bool {
         self.known.doubt();
+        self.known.clamp |= std::mem::take(&mut self.clamped);
+        self.seen = None;
         // After some errors SQLite has rolled back by itself.
         self.db.conn().is_autocommit() || self.db.steer("ROLLBACK").is_ok()
     }

@@ -10,6 +10,7 @@
 //! For stores alone; an application has no use for it.
 
 mod assignment;
+mod clock;
 mod queue;
 mod schedule;
 pub mod settings;
@@ -18,6 +19,7 @@ mod task;
 mod worker;
 
 pub use assignment::{shares, shares_text};
+pub use clock::LastSeenText;
 pub use queue::{StoredQueue, origin, queue_texts};
 pub use schedule::{ScheduleText, rule, rule_parts};
 pub use stored::{corrupt, micros, parse, queue_name, text, worker_id};

@@ -1,7 +1,7 @@
 //! A look at everything that may be wrong, for `gristmill doctor`.
 
-use gristmill_core::Diagnosis;
 use gristmill_core::policy::diagnose;
+use gristmill_core::{Clock, Diagnosis, ListRequest, Order, SystemClock};
 
 use crate::{Error, Mill};
 
@@ -17,7 +17,23 @@ impl Mill {
         let mut found = store.diagnose().await?;
         let (queues, stats) = (store.queues().await?, store.stats().await?);
         found.extend(diagnose::queues(&queues, &stats, &store.workers().await?));
+        found.extend(self.ahead_of_the_clock().await?);
         found.sort_by_key(|diagnosis| !diagnosis.grave);
         Ok(found)
+    }
+
+    /// What a clock that was wrong left in the future: it waits until the clock
+    /// is there. Nothing on a server, whose own clock decides.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn ahead_of_the_clock(&self) -> Result<Vec<Diagnosis>, Error> {
+        if self.postgres().is_some() {
+            return Ok(Vec::new());
+        }
+        let (store, now) = (self.store(), SystemClock::default().now());
+        let newest = ListRequest { order: Order::Newest, limit: 1, ..ListRequest::default() };
+        let newest = store.list(newest).await?.tasks;
+        Ok(diagnose::ahead(&store.schedules().await?, &newest, now))
     }
 }

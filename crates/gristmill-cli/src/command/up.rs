@@ -61,6 +61,9 @@ impl Up {
         declare_schedules(&mill, &config.schedules).await?;
         let seeded = seed(&mill, &config).await?;
         let signals = Signals::new()?;
+        for ahead in mill.ahead_of_the_clock().await? {
+            say(format_args!("{}; {}", ahead.found, ahead.remedy));
+        }
         introduce(session.output, &self.config.display().to_string(), url, &config, &seeded)?;
         let leaving = Leaving::default();
         let workers = workers(&mill, url, &config, session.output, &leaving, &contracts);

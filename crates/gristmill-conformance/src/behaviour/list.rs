@@ -197,6 +197,16 @@ macro_rules! for_each_behaviour {
                 rule_09_blocked_tasks_do_not_hide_the_free_ones,
                 rule_09_failed_tasks_do_not_hide_the_others,
             }
+            rule_10_clock::{
+                rule_10_after_a_jump_each_lease_has_its_own_heartbeat,
+                rule_10_an_extended_lease_has_the_length_it_was_extended_by,
+                rule_10_a_jump_back_prolongs_no_lease,
+                rule_10_what_a_jump_back_makes_undue_is_delayed,
+                rule_10_a_schedule_decided_by_a_wrong_clock_fires_again,
+                rule_10_a_small_step_back_fires_nothing_twice,
+                rule_10_a_role_survives_a_jump_either_way,
+                rule_10_a_claim_says_how_long_leases_are_held_back,
+            }
             rule_10_time::{
                 rule_10_a_task_is_claimable_from_its_instant_on,
                 rule_10_nothing_runs_before_its_time_whatever_the_priority,

@@ -1,7 +1,9 @@
 //! What a verb touched, for a store that writes it down before it answers.
 
+use std::time::Duration;
+
 use super::state::State;
-use crate::{QueueName, ScheduleName, TaskId, Timestamp, Token, WorkerId};
+use crate::{Clock, QueueName, ScheduleName, TaskId, Token, WorkerId};
 
 /// Names of what was touched since the last look. Each may have changed or be
 /// gone; what it is now, the state says.
@@ -73,14 +75,16 @@ impl State {
 
     /// Takes note of the time before a verb, and of how long its caller waited
     /// for a lock that others share.
-    pub fn observe(
-        &mut self,
-        now: Timestamp,
-        monotonic: std::time::Duration,
-        waited: std::time::Duration,
-    ) {
+    pub fn observe(&mut self, clock: &dyn Clock, waited: Duration) {
+        let (now, monotonic) = (clock.now(), clock.monotonic());
+        if let Some(last) = self.last_seen.as_ref().filter(|_| !self.guard.has_looked()) {
+            self.guard.resume(last, now, clock.boot().as_ref(), monotonic);
+        }
         self.guard.observe(now, monotonic, waited);
         self.monotonic = monotonic;
+        if self.guard.take_went_back() {
+            self.clamp(now);
+        }
     }
 
     /// Queues in which something may have become claimable since the last call.

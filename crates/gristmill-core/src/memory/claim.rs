@@ -22,6 +22,7 @@ impl State {
             return Ok(claim);
         }
         claim.failed = self.reclaim(Some(number), now).1;
+        let held_back = self.held_back(number, now);
         let source = request.source.as_deref();
         let picked = match settings.slots {
             Some(slots) => self.pick_slot(number, slots, source, now),
@@ -29,12 +30,13 @@ impl State {
         };
         if picked.is_empty() {
             let queue = self.queue_mut(number)?;
+            claim.held_back = held_back;
             claim.next_due = lane_of(queue, request.source.as_deref())
                 .and_then(|lane| lane.next_due(now))
                 .map(|at| at.since(now));
             return Ok(claim);
         }
-        let until = now.after(lease);
+        let (until, length) = (now.after(lease), lease);
         let group = picked.first().map(|(id, _)| self.group_of(*id)).unwrap_or_default();
         let group = if settings.one_at_a_time() { group } else { String::new() };
         let concurrent = settings.one_at_a_time().then(|| self.live_in_group(number, &group, now));
@@ -76,7 +78,7 @@ impl State {
         queue.counters.claimed += ids.len() as u64;
         let open = ids.len();
         let (worker, claimed_at) = (request.worker, now);
-        let lease = Lease { number, worker, claimed_at, until, ids, open, group, slot };
+        let lease = Lease { number, worker, claimed_at, until, length, ids, open, group, slot };
         self.leases.insert(request.token, lease);
         self.expiring.insert((until, request.token));
         self.note(|changes| changes.leases.push(request.token));

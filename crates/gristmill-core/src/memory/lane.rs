@@ -44,6 +44,12 @@ impl Lane {
         })
     }
 
+    /// Tasks that are not due at `now`.
+    pub(super) fn ahead(&self, now: Timestamp) -> impl Iterator<Item = i64> {
+        let levels = self.levels.values();
+        levels.flat_map(move |level| level.range((now, i64::MAX)..).map(|(_, id)| *id))
+    }
+
     /// When the next task after `now` falls due.
     pub(super) fn next_due(&self, now: Timestamp) -> Option<Timestamp> {
         self.levels

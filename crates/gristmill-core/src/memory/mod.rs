@@ -6,6 +6,7 @@
 
 mod changes;
 mod claim;
+mod clamp;
 mod declare;
 mod facts;
 mod import;
@@ -105,7 +106,7 @@ impl MemoryStore {
             // The time is read under the lock, so that changes are in the
             // order of their times.
             let now = self.clock.now();
-            state.observe(now, self.clock.monotonic(), Duration::ZERO);
+            state.observe(&*self.clock, Duration::ZERO);
             (change(&mut state, now), state.take_woken())
         };
         if !woken.is_empty() {

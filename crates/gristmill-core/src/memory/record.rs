@@ -1,5 +1,7 @@
 //! Tasks and leases as another store writes them down, and their way back.
 
+use std::time::Duration;
+
 use super::state::{Lease, Row, State};
 use crate::policy::duplicate::Places;
 use crate::{
@@ -35,6 +37,8 @@ pub struct LeaseRecord {
     pub claimed_at: Timestamp,
     /// When it ends unless it is extended.
     pub until: Timestamp,
+    /// How long it lasts from its last extension on.
+    pub length: Duration,
     /// Its tasks that are not settled.
     pub ids: Vec<TaskId>,
     /// Their group, on queues with `count` or `slots`.
@@ -101,6 +105,7 @@ impl State {
             worker: lease.worker.clone(),
             claimed_at: lease.claimed_at,
             until: lease.until,
+            length: lease.length,
             ids: lease
                 .ids
                 .iter()
@@ -126,20 +131,22 @@ impl State {
 
     /// Puts a lease back. Its tasks follow with [`State::restore_task`].
     pub fn restore_lease(&mut self, lease: LeaseRecord) {
-        let LeaseRecord { token, number, worker, claimed_at, until, ids, group, slot } = lease;
+        let LeaseRecord { token, number, worker, claimed_at, until, length, ids, group, slot } =
+            lease;
         let ids = ids.into_iter().map(|id| id.0).collect();
-        let lease = Lease { number, worker, claimed_at, until, ids, open: 0, group, slot };
+        let open = 0;
+        let lease = Lease { number, worker, claimed_at, until, length, ids, open, group, slot };
         self.leases.insert(token, lease);
         self.expiring.insert((until, token));
     }
 
     /// Gives a lease another deadline.
-    pub fn restore_until(&mut self, token: Token, until: Timestamp) {
+    pub fn restore_until(&mut self, token: Token, until: Timestamp, length: Duration) {
         let Some(lease) = self.leases.get_mut(&token) else {
             return;
         };
         self.expiring.remove(&(lease.until, token));
-        lease.until = until;
+        (lease.until, lease.length) = (until, length);
         self.expiring.insert((until, token));
         for id in &lease.ids {
             if let Some(row) = self.rows.derived_mut(id)

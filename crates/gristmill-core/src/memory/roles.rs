@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::state::{Role, State};
 use crate::assignment::MANAGER;
+use crate::policy::reclaim_guard::heartbeat;
 use crate::{Assignment, Leadership, Published, Timestamp, WorkerId, WorkerReport, WorkerView};
 
 impl State {
@@ -18,12 +19,29 @@ impl State {
         let known = self.roles.get(role);
         let term = match known {
             Some(known) if known.held.leader == *who && known.until > now => known.held.term,
+            Some(known) if known.until > now.after(hold) => {
+                // A clock that was ahead gave it more than anybody asks for.
+                let held = Leadership { remaining: hold, mine: false, ..known.held.clone() };
+                let role_now = Role { held: held.clone(), until: now.after(hold) };
+                self.roles.insert(role.to_owned(), role_now);
+                return held;
+            }
             Some(known) if known.until > now => {
                 return Leadership {
                     remaining: known.until.since(now),
                     mine: false,
                     ..known.held.clone()
                 };
+            }
+            // After a jump its holder has until its next renewal to say that it
+            // is alive.
+            Some(known)
+                if known.held.leader != *who
+                    && self.guard.held_back(self.monotonic, heartbeat(hold)).is_some() =>
+            {
+                let left = self.guard.held_back(self.monotonic, heartbeat(hold));
+                let remaining = left.unwrap_or_default();
+                return Leadership { remaining, mine: false, ..known.held.clone() };
             }
             // A holder that let its time run out begins a new term: somebody
             // else may have led in between, in another process's eyes.

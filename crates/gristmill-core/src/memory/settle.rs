@@ -217,7 +217,7 @@ impl State {
             return ExtendAnswer::LeaseLost;
         };
         self.expiring.remove(&(lease.until, token));
-        lease.until = now.after(extension.lease);
+        (lease.until, lease.length) = (now.after(extension.lease), extension.lease);
         self.expiring.insert((lease.until, token));
         if let Some(changes) = &mut self.changes {
             changes.extended.push(token);

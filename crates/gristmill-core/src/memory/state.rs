@@ -10,7 +10,7 @@ use super::tracked::Tracked;
 use crate::name::did_you_mean;
 use crate::policy::duplicate::Places;
 use crate::policy::outcome::Facts;
-use crate::policy::reclaim_guard::ReclaimGuard;
+use crate::policy::reclaim_guard::{LastSeen, ReclaimGuard};
 use crate::{
     Assignment, Attempt, AttemptEnd, Counters, Leadership, Limits, Minute, Queue, QueueName,
     Result, Schedule, ScheduleName, State as TaskState, StoreError, Task, TaskId, Timestamp, Token,
@@ -43,6 +43,8 @@ pub struct State {
     pub(super) assignment: Option<Assignment>,
     pub(super) guard: ReclaimGuard,
     pub(super) monotonic: Duration,
+    /// What the last writer saw of the time.
+    pub(super) last_seen: Option<LastSeen>,
     /// Queues in which something may have become claimable.
     pub(super) woken: Vec<QueueName>,
     /// What else was touched, for a store that writes it down.
@@ -101,7 +103,8 @@ impl Row {
         }
         self.task.history.push(Attempt {
             worker: lease.worker,
-            claimed_at: self.task.claimed_at.unwrap_or(now),
+            // Not after its end, also when the clock went back meanwhile.
+            claimed_at: self.task.claimed_at.unwrap_or(now).min(now),
             ended_at: now,
             end,
             error,
@@ -119,6 +122,8 @@ pub(super) struct Lease {
     pub(super) worker: WorkerId,
     pub(super) claimed_at: Timestamp,
     pub(super) until: Timestamp,
+    /// How long it lasts from its last extension on.
+    pub(super) length: Duration,
     pub(super) ids: Vec<i64>,
     /// How many of `ids` still carry this token.
     pub(super) open: usize,
@@ -196,6 +201,7 @@ impl State {
             assignment: None,
             guard: ReclaimGuard::default(),
             monotonic: Duration::ZERO,
+            last_seen: None,
             woken: Vec::new(),
             changes: None,
         }

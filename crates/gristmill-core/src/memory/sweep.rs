@@ -1,6 +1,8 @@
 //! What time brings: leases that ran out, tasks that fell due, and things past
 //! their keeping time.
 
+use std::time::Duration;
+
 use super::state::State;
 use crate::policy::outcome::{EXPIRED, Next, after_expiry};
 use crate::policy::reclaim_guard::heartbeat;
@@ -30,11 +32,19 @@ impl State {
         let Some(lease) = self.leases.get(token) else {
             return false;
         };
-        let Some(queue) = self.queues.get(&lease.number) else {
-            return false;
-        };
         number.is_none_or(|number| number == lease.number)
-            && self.guard.may_reclaim(self.monotonic, heartbeat(queue.queue.settings.lease))
+            && self.guard.may_reclaim(self.monotonic, heartbeat(lease.length))
+    }
+
+    /// How long until the first lease of a queue that ran out is taken back.
+    pub(super) fn held_back(&self, number: u32, now: Timestamp) -> Option<Duration> {
+        self.guard.held_for(self.monotonic)?;
+        let expired = self.expiring.iter().take_while(|(until, _)| *until <= now);
+        expired
+            .filter_map(|(_, token)| self.leases.get(token))
+            .filter(|lease| lease.number == number)
+            .filter_map(|lease| self.guard.held_back(self.monotonic, heartbeat(lease.length)))
+            .min()
     }
 
     fn expire(&mut self, token: Token, now: Timestamp, failed: &mut Vec<TaskId>) -> u64 {

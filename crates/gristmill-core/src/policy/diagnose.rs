@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use crate::{CopyPause, Diagnosis, Queue, QueueStats, WorkerView};
+use crate::{
+    CopyPause, Diagnosis, Queue, QueueStats, Schedule, Task, Timestamp, WorkerView,
+};
 
 /// A worker that was silent for longer does not count as serving.
 const HEARD_OF: Duration = Duration::from_secs(60);
 /// Work that was due for less may just be on its way.
 const UNSERVED: Duration = Duration::from_secs(60);
+
+/// Clocks may differ by so much without anyone's fault.
+const OFF: Duration = Duration::from_secs(60);
 
 /// Looks at every queue's numbers.
 #[must_use]
@@ -18,6 +23,37 @@ pub fn queues(queues: &[Queue], stats: &[QueueStats], workers: &[WorkerView]) ->
             continue;
         };
         found.extend(one(queue, numbers, workers));
+    }
+    found
+}
+
+/// Looks for what lies further ahead of the clock than anybody could have meant:
+/// schedules that are decided, and the newest tasks.
+#[must_use]
+pub fn ahead(schedules: &[Schedule], newest: &[Task], now: Timestamp) -> Vec<Diagnosis> {
+    let mut found = Vec::new();
+    for schedule in schedules.iter().filter(|schedule| schedule.is_ahead(now)) {
+        let (name, ahead) = (&schedule.declared.name, schedule.decided_until.since(now));
+        found.push(Diagnosis::grave(
+            "schedule_ahead",
+            format!(
+                "schedule '{name}' is decided {} s ahead of the clock and does not fire until \
+                 then: the clock was wrong, or is",
+                ahead.as_secs()
+            ),
+            "set the clock right; a program that runs with it brings the schedule back",
+        ));
+    }
+    let ahead = newest.iter().map(|task| task.created_at.since(now)).max().unwrap_or_default();
+    if ahead > OFF {
+        found.push(Diagnosis::grave(
+            "tasks_ahead",
+            format!(
+                "the newest task was put {} s ahead of the clock: the clock was wrong, or is",
+                ahead.as_secs()
+            ),
+            "set the clock right; tasks put meanwhile are due when they say (gristmill list)",
+        ));
     }
     found
 }
@@ -97,7 +133,7 @@ fn copied(queue: &Queue, pause: &CopyPause, stats: &QueueStats) -> Diagnosis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Counters, QueueName, Timestamp};
+    use crate::{Counters, QueueName};
 
     fn queue() -> Queue {
         Queue::new(QueueName::new("q").expect("a name"), 10_000, Timestamp::EPOCH)

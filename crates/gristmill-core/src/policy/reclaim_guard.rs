@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Timestamp;
+use crate::{Boot, Timestamp};
 
 /// A difference between wall and monotonic time over this is a jump.
 const JUMP: Duration = Duration::from_secs(1);
@@ -16,37 +16,126 @@ const LOCK_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default)]
 pub struct ReclaimGuard {
     seen: Option<(Timestamp, Duration)>,
-    held_since: Option<Duration>,
+    jumped: Option<Distrust>,
+    waited: Option<Distrust>,
+    went_back: bool,
+}
+
+/// Since when time is distrusted: at this monotonic time, it was for so long.
+#[derive(Debug, Clone, Copy)]
+struct Distrust {
+    at: Duration,
+    passed: Duration,
+}
+
+impl Distrust {
+    const fn from(at: Duration) -> Self {
+        Distrust { at, passed: Duration::ZERO }
+    }
+
+    fn held_for(self, monotonic: Duration) -> Duration {
+        monotonic.saturating_sub(self.at) + self.passed
+    }
+}
+
+/// What the last writer saw of the time, kept in a store that several processes
+/// open: so that one that has just started knows of a jump before its start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastSeen {
+    /// The wall clock.
+    pub wall: Timestamp,
+    /// The machine's run, if that can be known.
+    pub boot: Option<Boot>,
+    /// Until then, in that run, a jump was so recent that leases were spared:
+    /// its own time since the start of the machine.
+    pub jumped: Option<Duration>,
 }
 
 impl ReclaimGuard {
+    /// Whether the clock was looked at before.
+    #[must_use]
+    pub const fn has_looked(&self) -> bool {
+        self.seen.is_some()
+    }
+
+    /// Takes up what the last writer saw, before the first look at the clock.
+    /// Where it was another run of the machine, or nobody knows, it counts as a
+    /// jump.
+    pub fn resume(
+        &mut self,
+        last: &LastSeen,
+        wall: Timestamp,
+        boot: Option<&Boot>,
+        monotonic: Duration,
+    ) {
+        let same = match (&last.boot, boot) {
+            (Some(then), Some(now)) if then.id == now.id => Some((then.since, now.since)),
+            _ => None,
+        };
+        let Some((then, since)) = same else {
+            self.jumped = Some(Distrust::from(monotonic));
+            self.went_back |= last.wall.since(wall) > JUMP;
+            return;
+        };
+        self.compare(wall, last.wall.after(since.saturating_sub(then)), monotonic);
+        if let (None, Some(jumped)) = (self.jumped, last.jumped) {
+            self.jumped = Some(Distrust { at: monotonic, passed: since.saturating_sub(jumped) });
+        }
+    }
+
     /// Takes note of the time, before each write.
     pub fn observe(&mut self, wall: Timestamp, monotonic: Duration, waited_for_lock: Duration) {
         if let Some((wall_before, monotonic_before)) = self.seen {
             let passed = monotonic.saturating_sub(monotonic_before);
-            let expected = wall_before.after(passed);
-            let off = wall.since(expected).max(expected.since(wall));
-            if off > JUMP {
-                self.held_since = Some(monotonic);
-            }
+            self.compare(wall, wall_before.after(passed), monotonic);
         }
         if waited_for_lock > LOCK_WAIT {
-            self.held_since = Some(monotonic);
+            self.waited = Some(Distrust::from(monotonic));
         }
         self.seen = Some((wall, monotonic));
+    }
+
+    fn compare(&mut self, wall: Timestamp, expected: Timestamp, monotonic: Duration) {
+        let back = expected.since(wall) > JUMP;
+        if back || wall.since(expected) > JUMP {
+            self.jumped = Some(Distrust::from(monotonic));
+        }
+        self.went_back |= back;
+    }
+
+    /// Whether the wall clock went back since the last call: then instants that
+    /// are kept may lie ahead although nobody meant them to.
+    pub fn take_went_back(&mut self) -> bool {
+        std::mem::take(&mut self.went_back)
+    }
+
+    /// What to keep for who starts next.
+    #[must_use]
+    pub fn last_seen(&self, wall: Timestamp, boot: Option<Boot>, monotonic: Duration) -> LastSeen {
+        let held = self.jumped.map(|jumped| jumped.held_for(monotonic));
+        let jumped = boot.as_ref().zip(held).map(|(boot, held)| boot.since.saturating_sub(held));
+        LastSeen { wall, boot, jumped }
     }
 
     /// How long ago time was last distrusted; nothing when it never was.
     #[must_use]
     pub fn held_for(&self, monotonic: Duration) -> Option<Duration> {
-        self.held_since.map(|since| monotonic.saturating_sub(since))
+        let each = [self.jumped, self.waited].into_iter().flatten();
+        each.map(|distrust| distrust.held_for(monotonic)).min()
     }
 
     /// Whether expired leases may be taken away, for leases that are extended
     /// every `heartbeat`.
     #[must_use]
     pub fn may_reclaim(&self, monotonic: Duration, heartbeat: Duration) -> bool {
-        self.held_for(monotonic).is_none_or(|passed| passed >= heartbeat)
+        self.held_back(monotonic, heartbeat).is_none()
+    }
+
+    /// How long leases that are extended every `heartbeat` are still spared.
+    #[must_use]
+    pub fn held_back(&self, monotonic: Duration, heartbeat: Duration) -> Option<Duration> {
+        let passed = self.held_for(monotonic)?;
+        heartbeat.checked_sub(passed).filter(|left| !left.is_zero())
     }
 }
 
@@ -87,5 +176,42 @@ mod tests {
         guard.observe(Timestamp::EPOCH, Duration::ZERO, SECOND * 2);
         assert!(!guard.may_reclaim(SECOND, SECOND * 20));
         assert!(guard.may_reclaim(SECOND * 20, SECOND * 20));
+    }
+
+    fn boot(id: &str, since: u32) -> Boot {
+        Boot { id: id.to_owned(), since: SECOND * since }
+    }
+
+    /// A process that starts 100 s after the machine, on what was seen at 50 s.
+    fn started(wall: u32, id: &str, jumped: Option<u32>) -> ReclaimGuard {
+        let wall = Timestamp::EPOCH.after(SECOND * wall);
+        let last = LastSeen {
+            wall: Timestamp::EPOCH.after(SECOND * 1_000),
+            boot: Some(boot("a", 50)),
+            jumped: jumped.map(|at| SECOND * at),
+        };
+        let mut guard = ReclaimGuard::default();
+        guard.resume(&last, wall, Some(&boot(id, 100)), Duration::ZERO);
+        guard.observe(wall, Duration::ZERO, Duration::ZERO);
+        guard
+    }
+
+    #[test]
+    fn who_starts_knows_of_a_jump_before_its_start() {
+        let heartbeat = SECOND * 20;
+        assert!(started(1_050, "a", None).may_reclaim(Duration::ZERO, heartbeat));
+        let forward = started(8_000, "a", None);
+        assert_eq!(forward.held_back(SECOND * 5, heartbeat), Some(SECOND * 15));
+        let mut back = started(900, "a", None);
+        assert!(!back.may_reclaim(SECOND * 19, heartbeat) && back.take_went_back());
+        assert!(!started(1_050, "b", None).may_reclaim(SECOND * 19, heartbeat), "another run");
+    }
+
+    #[test]
+    fn who_starts_goes_on_with_what_is_left_of_a_jump() {
+        let guard = started(1_050, "a", Some(90));
+        assert_eq!(guard.held_back(Duration::ZERO, SECOND * 20), Some(SECOND * 10));
+        let kept = guard.last_seen(Timestamp::EPOCH, Some(boot("a", 103)), SECOND * 3);
+        assert_eq!(kept.jumped, Some(SECOND * 90));
     }
 }

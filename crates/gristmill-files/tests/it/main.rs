@@ -9,6 +9,7 @@
 )]
 
 mod claim_cost;
+mod clock;
 mod conformance;
 mod crash;
 mod folder;

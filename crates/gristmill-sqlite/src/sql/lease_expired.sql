@@ -1,1 +1,1 @@
-SELECT token, queue FROM gristmill_lease WHERE until <= ?1 ORDER BY until, token;
+SELECT token, queue, length FROM gristmill_lease WHERE until <= ?1 ORDER BY until, token;

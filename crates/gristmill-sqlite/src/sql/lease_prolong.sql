@@ -1,1 +1,1 @@
-UPDATE gristmill_lease SET until = ?2 WHERE number = ?1;
+UPDATE gristmill_lease SET until = ?2, length = ?3 WHERE number = ?1;

@@ -10,6 +10,7 @@
 mod backups;
 mod checks;
 mod claim_cost;
+mod clock;
 mod conformance;
 mod crash;
 mod damaged;

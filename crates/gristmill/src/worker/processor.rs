@@ -28,8 +28,17 @@ pub(super) struct Processor {
 /// What a look at the store came to.
 enum Looked {
     Found(Found),
-    /// Nothing is due; look again after this time at the latest.
-    Nothing(Duration),
+    /// Nothing is due.
+    Nothing(Idleness),
+}
+
+/// What is known of the time when nothing is due.
+#[derive(Clone, Copy)]
+struct Idleness {
+    /// Look again after this time at the latest.
+    look_again: Duration,
+    /// Leases ran out, and are taken back after this time.
+    held_back: Option<Duration>,
 }
 
 impl Processor {
@@ -127,17 +136,26 @@ impl Processor {
     /// drains, there is a change to hear of, or the store is away.
     async fn next(&mut self, before: &mut Option<Arc<Lease>>) -> Result<Option<Found>, StoreError> {
         let looked = self.look(false).await;
-        match self.answered(looked).await? {
+        let idle = match self.answered(looked).await? {
             Some(Looked::Found(found)) => return Ok(Some(found)),
-            Some(Looked::Nothing(_)) => {}
+            Some(Looked::Nothing(idle)) => idle,
             None => return Box::pin(self.again(before)).await,
-        }
+        };
         if self.site.terms.drain {
             // What is being settled may put follow-ups: look once more then.
-            return match before.take() {
-                Some(before) if before.open() > 0 => {
+            return match (before.take(), idle.held_back) {
+                (Some(before), _) if before.open() > 0 => {
                     before.settled().await;
                     Box::pin(self.next(&mut None)).await
+                }
+                // Who starts a drain now and then would never outlast it.
+                (_, Some(left)) => {
+                    tracing::info!(?left, "the clock jumped: leases that ran out are waited for");
+                    tokio::select! {
+                        () = tokio::time::sleep(left) => {}
+                        () = self.site.stop.asked() => {}
+                    }
+                    Box::pin(self.again(&mut None)).await
                 }
                 _ => Ok(None),
             };
@@ -177,7 +195,7 @@ impl Processor {
             let looked = self.look(false).await;
             let idle_for = match self.answered(looked).await? {
                 Some(Looked::Found(found)) => return Ok(Some(found)),
-                Some(Looked::Nothing(idle_for)) => idle_for,
+                Some(Looked::Nothing(idle)) => idle.look_again,
                 None => Duration::ZERO,
             };
             if site.stop.is_asked() || wish.has_changed().unwrap_or(true) {
@@ -229,7 +247,7 @@ impl Processor {
     async fn look(&mut self, ahead: bool) -> Result<Looked, StoreError> {
         let post = Post::of(&self.site, self.number);
         self.site.posted(self.number, post.name());
-        let mut idle_for = LOOK_AGAIN;
+        let mut idle = Idleness { look_again: LOOK_AGAIN, held_back: None };
         let mut failed = None;
         let order = post.order(&self.site);
         for _ in 0..order.len() {
@@ -247,12 +265,14 @@ impl Processor {
                         self.turns.back();
                         break;
                     }
-                    idle_for = look.next_due.map_or(idle_for, |due| idle_for.min(due));
+                    let due = look.next_due.into_iter().chain(look.held_back);
+                    idle.look_again = due.fold(idle.look_again, Duration::min);
+                    idle.held_back = idle.held_back.into_iter().chain(look.held_back).min();
                 }
                 Err(error) => failed = Some(error),
             }
         }
-        failed.map_or(Ok(Looked::Nothing(idle_for)), Err)
+        failed.map_or(Ok(Looked::Nothing(idle)), Err)
     }
 }
 

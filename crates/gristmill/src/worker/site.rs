@@ -125,6 +125,8 @@ pub(super) struct Look {
     /// The queue allows no claim ahead.
     pub(super) skipped: bool,
     pub(super) next_due: Option<Duration>,
+    /// How long leases that ran out are still spared.
+    pub(super) held_back: Option<Duration>,
 }
 
 impl Site {
@@ -189,7 +191,7 @@ impl Site {
         served: &Arc<Served>,
         ahead: bool,
     ) -> Result<Look, StoreError> {
-        let nothing = Look { found: None, skipped: false, next_due: None };
+        let nothing = Look { found: None, skipped: false, next_due: None, held_back: None };
         let queue = self.queue(&served.name).await?;
         let settings = &queue.settings;
         let one_at_a_time = settings.one_at_a_time();
@@ -228,7 +230,8 @@ impl Site {
         let token = claim.token;
         served.claimed(max, claim.tasks.len(), store.limits().claim_tasks);
         if claim.tasks.is_empty() {
-            return Ok(Look { next_due: claim.next_due, ..nothing });
+            let (next_due, held_back) = (claim.next_due, claim.held_back);
+            return Ok(Look { next_due, held_back, ..nothing });
         }
         let lease = Arc::new(Lease::new(self.mill.clone(), token, claim.tasks.len()));
         self.heartbeat.hold(&lease, claim.lease);

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gristmill::QueueName;
-use gristmill::core::{Action, ClaimRequest, Operation, Selection, Token, WorkerId};
+use gristmill::core::{Action, ClaimRequest, Clock, Operation, Selection, Token, WorkerId};
 use gristmill::sqlite::rusqlite::Connection;
+use gristmill::testing::TestMill;
 use gristmill::worker::{Context, Worker};
 
 use crate::said::Said;
@@ -263,4 +264,36 @@ async fn a_damaged_task_ends_no_drain() {
     assert_eq!(mill.inspect().queue("mails").await.unwrap().failed, 3);
     let why = "stored data of this task is damaged: its encoding is 7, which is none";
     assert_eq!(*failed.lock().unwrap(), [why, why, why]);
+}
+
+/// A drain that starts right after a jump of the clock, as cron starts them: it
+/// waits as long as the lease that ran out is spared, and then has the task.
+#[tokio::test]
+async fn a_drain_outlasts_what_a_jump_holds_back() {
+    let mill = TestMill::new();
+    mill.declare::<Mail>().lease(Duration::from_secs(3)).await.unwrap();
+    mill.put(Mail::to("x")).await.unwrap();
+    let claim = ClaimRequest {
+        queue: QueueName::new("mails").unwrap(),
+        max: 1,
+        lease: None,
+        worker: WorkerId::new("killed").unwrap(),
+        source: None,
+        token: Token::random().unwrap(),
+    };
+    assert_eq!(mill.store().claim(claim).await.unwrap().tasks.len(), 1);
+    let clock = mill.clock();
+    clock.set_wall(clock.now().after(Duration::from_secs(3600)));
+    let ticking = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            mill.clock().advance(Duration::from_millis(5));
+        }
+    };
+    let worker = Worker::new(&mill).handle(|_: Mail, _| async { Ok::<(), String>(()) });
+    let report = tokio::select! {
+        report = worker.drain(true).run(std::future::pending::<()>()) => report.unwrap(),
+        () = ticking => unreachable!(),
+    };
+    assert_eq!(report.done, 1);
 }

@@ -2,7 +2,8 @@
 -- live in the application's own file.
 
 -- Single values: store_id, next_id, settings (grows with every change of a
--- queue, so that other processes know when to read the queues again).
+-- queue, so that other processes know when to read the queues again), clock
+-- (what the last writer saw of the time, so that who starts knows of a jump).
 CREATE TABLE gristmill_meta (
     key   TEXT PRIMARY KEY,
     value
@@ -106,7 +107,8 @@ CREATE INDEX gristmill_ready_group ON gristmill_ready (queue, grp, priority, run
 CREATE INDEX gristmill_ready_delayed ON gristmill_ready (run_at) WHERE delayed = 1;
 
 -- One row a claim, however many tasks it took: ids holds those still open,
--- eight bytes each, big end first, in the order they were claimed.
+-- eight bytes each, big end first, in the order they were claimed. length is how
+-- long it lasts from its last extension on.
 CREATE TABLE gristmill_lease (
     number     INTEGER PRIMARY KEY,
     token      BLOB    NOT NULL UNIQUE,
@@ -114,6 +116,7 @@ CREATE TABLE gristmill_lease (
     worker     TEXT    NOT NULL,
     claimed_at INTEGER NOT NULL,
     until      INTEGER NOT NULL,
+    length     INTEGER NOT NULL,
     grp        TEXT    NOT NULL,
     slot       INTEGER,
     open       INTEGER NOT NULL,

@@ -22,6 +22,7 @@ pub const NAMES: &[&str] = &[
     "keep_done",
     "keep_failed",
     "durability",
+    "claims",
     "unique",
     "on_duplicate",
     "postpone_max",
@@ -63,6 +64,7 @@ pub fn set(patch: &mut SettingsPatch, name: &str, text: &str) -> Result<(), Stri
         "keep_done" => patch.keep_done = Some(long()?),
         "keep_failed" => patch.keep_failed = Some(long()?),
         "durability" => patch.durability = Some(word(text).map_err(wrong)?),
+        "claims" => patch.claims = Some(word(text).map_err(wrong)?),
         "unique" => patch.unique = Some(word(text).map_err(wrong)?),
         "on_duplicate" => patch.on_duplicate = Some(word(text).map_err(wrong)?),
         "postpone_max" => patch.postpone_max = Some(long()?),
@@ -163,6 +165,7 @@ pub fn differing(settings: &Settings) -> Vec<(&'static str, String)> {
         ("keep_done", maybe(d.keep_done), maybe(settings.keep_done)),
         ("keep_failed", maybe(d.keep_failed), maybe(settings.keep_failed)),
         ("durability", d.durability.to_string(), settings.durability.to_string()),
+        ("claims", d.claims.to_string(), settings.claims.to_string()),
         ("unique", d.unique.to_string(), settings.unique.to_string()),
         ("on_duplicate", d.on_duplicate.to_string(), settings.on_duplicate.to_string()),
         ("postpone_max", maybe(d.postpone_max), maybe(settings.postpone_max)),
@@ -222,7 +225,7 @@ mod tests {
     fn every_name_is_understood() {
         for name in NAMES {
             let mut patch = SettingsPatch::default();
-            let fits = ["5s", "5", "true", "full", "pending", "skip"]
+            let fits = ["5s", "5", "true", "full", "durable", "pending", "skip"]
                 .iter()
                 .any(|text| set(&mut patch, name, text).is_ok());
             assert!(fits && !patch.is_empty(), "{name}");

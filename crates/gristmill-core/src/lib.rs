@@ -56,7 +56,8 @@ pub use put::{FollowUp, NewTask, PutAnswer, PutReport, PutRequest, Refusal, Star
 pub use queue::{ContractAnswer, ContractChange, Declaration, Declared, Origin, Override, Queue};
 pub use schedule::{Fire, FireAnswer, Missed, Overlap, Rule, Schedule, ScheduleDeclaration};
 pub use settings::{
-    Backoff, Binding, Durability, OnDuplicate, Settings, SettingsError, SettingsPatch, Unique,
+    Backoff, Binding, Claims, Durability, OnDuplicate, Settings, SettingsError, SettingsPatch,
+    Unique,
 };
 pub use settlement::{Became, ExtendAnswer, Extension, Outcome, SettleAnswer, Settlement, When};
 pub use stats::{Counters, Minute, QueueStats};

@@ -36,6 +36,18 @@ pub enum Durability {
     Relaxed,
 }
 
+/// What a claim survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Claims {
+    /// A killed process. A power cut or a crash of the server may take the last
+    /// ones back: the tasks are claimed again, under the same numbers.
+    #[default]
+    Async,
+    /// A power cut as well: `claims` never falls, so that who is given it can
+    /// refuse whatever is not higher than what it saw.
+    Durable,
+}
+
 /// The words of an enumeration, both ways.
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
@@ -71,6 +83,7 @@ pub(crate) use words;
 words!(Unique { Pending = "pending", Active = "active" });
 words!(OnDuplicate { Skip = "skip", Replace = "replace", Postpone = "postpone" });
 words!(Durability { Full = "full", Relaxed = "relaxed" });
+words!(Claims { Async = "async", Durable = "durable" });
 
 /// How long a task waits after an error: `base × 2ⁿ`, at most `cap`, spread
 /// evenly between nothing and that (full jitter) so that many failed at once
@@ -177,6 +190,8 @@ settings! {
     keep_failed: Option<Duration> = None;
     /// What an acknowledgement survives.
     durability: Durability = Durability::Full;
+    /// What a claim survives.
+    claims: Claims = Claims::Async;
     /// What counts as a duplicate.
     unique: Unique = Unique::Pending;
     /// What a duplicate does.
@@ -223,6 +238,13 @@ impl Settings {
     #[must_use]
     pub const fn one_at_a_time(&self) -> bool {
         self.count || self.slots.is_some()
+    }
+
+    /// Whether a claim must survive a power cut before it is answered: where its
+    /// number is a fence, and where a slot could be held twice.
+    #[must_use]
+    pub fn claims_are_durable(&self) -> bool {
+        self.claims == Claims::Durable || self.slots.is_some()
     }
 
     /// Checks what no single value shows.
@@ -297,6 +319,14 @@ mod tests {
     #[test]
     fn the_defaults_are_accepted() {
         assert_eq!(Settings::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn claims_are_durable_where_said_or_where_slots_are() {
+        let durable =
+            |claims, slots| Settings { claims, slots, ..Settings::default() }.claims_are_durable();
+        assert!(!durable(Claims::Async, None));
+        assert!(durable(Claims::Durable, None) && durable(Claims::Async, Some(3)));
     }
 
     #[test]

@@ -286,15 +286,17 @@ impl Store for FilesStore {
 fn claim(desk: &mut Desk<'_>, request: &ClaimRequest) -> Result<Claim> {
     let now = desk.now;
     let mut claim = desk.ledger().claim(request.clone(), now)?;
-    // A slot that a power cut gives back could be held twice.
-    let slots = claim.tasks.first().is_some_and(|task| task.slot.is_some());
+    // A slot that a power cut gives back could be held twice, and a number that
+    // it gives back is no fence.
+    let queue = desk.ledger().queue_named(request.queue.as_str());
+    let durable = queue.is_some_and(|queue| queue.settings.claims_are_durable());
     for mut task in std::mem::take(&mut claim.tasks) {
         if let Some(bytes) = desk.payload(task.id, task.payload.bytes.clone())? {
             task.payload.bytes = bytes;
             claim.tasks.push(task);
         }
     }
-    if slots {
+    if durable && !claim.tasks.is_empty() {
         desk.least = Full;
     }
     Ok(claim)

@@ -10,7 +10,7 @@ use crate::write::Write;
 pub(crate) enum Weight {
     /// A power cut may undo it: claims, extensions, reports.
     Light,
-    /// Light, unless the queue has slots.
+    /// Light, unless the queue's claims are durable.
     Claim(QueueName),
     /// As these queues say, and those of these leases.
     Queues(Vec<QueueName>, Vec<Token>),

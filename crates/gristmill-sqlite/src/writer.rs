@@ -438,7 +438,7 @@ impl Writer<'_> {
             Weight::Light => Sync::Light,
             Weight::Full => Sync::Full,
             Weight::Claim(queue) => match self.known.remembered(queue) {
-                Some(queue) if queue.settings.slots.is_none() => Sync::Light,
+                Some(queue) if !queue.settings.claims_are_durable() => Sync::Light,
                 _ => Sync::Full,
             },
             Weight::Queues(queues, tokens) => {

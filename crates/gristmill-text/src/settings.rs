@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Binding, Durability, OnDuplicate, Result, Settings, SettingsPatch, Unique,
+    Backoff, Binding, Claims, Durability, OnDuplicate, Result, Settings, SettingsPatch, Unique,
 };
 use serde_json::{Map, Value, json};
 
@@ -110,7 +110,7 @@ macro_rules! by_word {
         }
     )+};
 }
-by_word!(Unique, OnDuplicate, Durability);
+by_word!(Unique, OnDuplicate, Durability, Claims);
 
 /// Makes both directions from one list. The exhaustive pattern in `write`
 /// does not compile when a setting is missing here.
@@ -150,8 +150,8 @@ macro_rules! fields {
     };
 }
 fields! {
-    lease, timeout, max_attempts, backoff, id_window, keep_done, keep_failed, durability, unique,
-    on_duplicate, postpone_max, capacity, batch_size, count, slots, processors_min,
+    lease, timeout, max_attempts, backoff, id_window, keep_done, keep_failed, durability, claims,
+    unique, on_duplicate, postpone_max, capacity, batch_size, count, slots, processors_min,
     processors_max, processors_weight, drain_within, max_wait, bind,
 }
 
@@ -180,7 +180,7 @@ mod tests {
     /// none may change.
     const WORDS: &str = concat!(
         r#"{"backoff":{"base":2000000,"cap":3600000000,"jitter":true},"batch_size":100,"#,
-        r#""bind":{"column":"id","table":"item"},"capacity":7,"count":true,"#,
+        r#""bind":{"column":"id","table":"item"},"capacity":7,"claims":"durable","count":true,"#,
         r#""drain_within":8000000,"durability":"relaxed","id_window":3000000,"#,
         r#""keep_done":5000000,"keep_failed":null,"lease":1500000,"max_attempts":null,"#,
         r#""max_wait":9000000,"on_duplicate":"postpone","postpone_max":6000000,"#,
@@ -200,6 +200,7 @@ mod tests {
             keep_done: Some(said(5)),
             keep_failed: Some(None),
             durability: Some(Durability::Relaxed),
+            claims: Some(Claims::Durable),
             unique: Some(Unique::Active),
             on_duplicate: Some(OnDuplicate::Postpone),
             postpone_max: Some(said(6)),

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Binding, Declaration, Declared, OnDuplicate, Origin, QueueName, SettingsPatch, Unique,
+    Backoff, Binding, Claims, Declaration, Declared, OnDuplicate, Origin, QueueName, SettingsPatch,
+    Unique,
 };
 
 use crate::{Error, Mill};
@@ -129,6 +130,12 @@ impl Declare {
     /// ([`Context::slot`](crate::worker::Context::slot)).
     pub fn slots(self, slots: u32) -> Self {
         self.with(|settings| settings.slots = Some(Some(slots)))
+    }
+
+    /// Makes claims survive a power cut, so that `claims` can be passed on as a
+    /// fencing number: it is never given twice. A claim then costs a sync.
+    pub fn durable_claims(self) -> Self {
+        self.with(|settings| settings.claims = Some(Claims::Durable))
     }
 
     /// The application's table whose rows the keys refer to: deleting a row

@@ -1,7 +1,7 @@
 //! Rule 12, same everywhere: differences between stores are declared, and what
 //! is denied is refused in plain words.
 
-use gristmill_core::{Binding, Declaration, Durability, Outcome, StoreError};
+use gristmill_core::{Binding, Claims, Declaration, Durability, Outcome, StoreError};
 
 use crate::fixture::Fixture;
 use crate::shape::{name, plain, secs, task};
@@ -38,6 +38,12 @@ pub(super) async fn rule_12_settings_in_force_everywhere(f: &mut Fixture) {
     assert_eq!(f.claim_ids(&q, 10).await, ids);
     let settings = &f.store.queues().await.expect("queues")[0].settings;
     assert_eq!(settings.durability, Durability::Relaxed);
+    let fenced = f.queue_with("fenced", |s| s.claims = Some(Claims::Durable)).await;
+    let ids = f.enqueue_all(&fenced, plain(2)).await;
+    assert_eq!(f.claim_ids(&fenced, 10).await, ids);
+    let queues = f.store.queues().await.expect("queues");
+    let claims: Vec<Claims> = queues.iter().map(|queue| queue.settings.claims).collect();
+    assert_eq!(claims, [Claims::Async, Claims::Durable]);
     assert_eq!(settings.lease, secs(60));
     assert_eq!(settings.max_attempts, Some(5));
     assert_eq!(settings.batch_size, 100);

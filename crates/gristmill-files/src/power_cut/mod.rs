@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 
 use gristmill_conformance::short::{name, request, task};
 use gristmill_core::{
-    ClaimRequest, Declaration, ListRequest, ManualClock, NewTask, Outcome, PutAnswer, Result,
-    SettleAnswer, Settlement, Store, StoreError, TaskId, Token, WorkerId,
+    ClaimRequest, Claims, Declaration, ListRequest, ManualClock, NewTask, Outcome, PutAnswer,
+    Result, SettingsPatch, SettleAnswer, Settlement, Store, StoreError, TaskId, Token, WorkerId,
 };
 use shaky::{Fault, Shaky, World};
 use tempfile::TempDir;
@@ -306,6 +306,37 @@ async fn play_all(load: Load, stride: usize) {
     }
     assert!(broken.is_empty(), "{} of {played}:\n{}", broken.len(), broken.join("\n"));
     assert!(played > 15, "only {played} faults were played");
+}
+
+#[tokio::test]
+async fn a_durable_claim_is_a_fence_through_a_power_cut() {
+    for (claims, expected) in [(Claims::Async, 1), (Claims::Durable, 2)] {
+        let story = Story::begin(Company::Alone, Load::Quiet).await;
+        let queue = Declaration {
+            settings: SettingsPatch { claims: Some(claims), ..SettingsPatch::default() },
+            ..Declaration::new(name("fenced"))
+        };
+        story.handle(0).declare_queue(queue).await.expect("declared");
+        story.handle(0).put(request("fenced", vec![task("1")])).await.expect("put");
+        let claim = || ClaimRequest {
+            queue: name("fenced"),
+            max: 1,
+            lease: None,
+            worker: WorkerId::new("w").expect("a name"),
+            source: None,
+            token: Token::random().expect("random"),
+        };
+        let first = story.handle(0).claim(claim()).await.expect("claimed");
+        assert_eq!(first.tasks.first().map(|task| task.claims), Some(1));
+        let place = folder();
+        let after = place.path().join("spool");
+        story.world.cut(&story.folder.path().join("spool"), &after, true);
+        story.clock.advance(std::time::Duration::from_secs(90));
+        let options = Options { clock: story.clock.clone(), ..Options::default() };
+        let store = FilesStore::open(&after, options).expect("a store");
+        let again = store.claim(claim()).await.expect("claimed");
+        assert_eq!(again.tasks.first().map(|task| task.claims), Some(expected), "{claims}");
+    }
 }
 
 /// A disk on which the folder is moved away while the intent is synced.

@@ -26,8 +26,6 @@ pub(crate) struct Known {
     pub(crate) next_id: Option<i64>,
     /// Bound queues whose triggers were looked at.
     pub(crate) bound: HashSet<u32>,
-    /// Where the search for missed blocked tasks goes on.
-    pub(crate) unblock_from: i64,
     pub(crate) guard: ReclaimGuard,
     /// The clock went back, and nothing was done about it yet.
     pub(crate) clamp: bool,

@@ -29,7 +29,8 @@ fn plan(conn: &Connection, sql: Sql) -> String {
 }
 
 /// Statements that read a whole table on purpose: tables of a few rows, pages
-/// that a `LIMIT` bounds, all leases after the clock went back, and the doctor's.
+/// that a `LIMIT` bounds, all leases after the clock went back, all blocked tasks
+/// (by a reader), and the doctor's.
 fn may_scan(sql: Sql) -> bool {
     matches!(
         sql,
@@ -39,6 +40,7 @@ fn may_scan(sql: Sql) -> bool {
             | Sql::CountAll
             | Sql::LeaseAll
             | Sql::LeaseClamp
+            | Sql::UnblockMissed
             | Sql::ScheduleAll
             | Sql::WorkerAll
             | Sql::SweepWorkers

@@ -16,6 +16,7 @@ use crate::known::Known;
 use crate::place::Place;
 use crate::reader::{self, Question, READERS};
 use crate::sql::Sql;
+use crate::sweep;
 use crate::write::Write;
 use crate::writer::{self, Setup};
 
@@ -95,8 +96,10 @@ impl SqliteStore {
         };
         // A program that died between two steps of another version's making
         // may have left blocked tasks behind: look at once, not in a second.
-        let (asked, _) =
-            Asked::new(Weight::Light, |write: &mut Write<'_, '_>| write.unblock_missed());
+        let (asked, _) = Asked::new(Weight::Light, |write: &mut Write<'_, '_>| {
+            let missed = sweep::missed(write.db)?;
+            write.unblock_missed(&missed)
+        });
         let _ = store.orders.send(Order::Ask(Box::new(asked)));
         Ok(store)
     }

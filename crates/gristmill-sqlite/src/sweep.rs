@@ -12,6 +12,7 @@ use gristmill_text::StoredQueue;
 use rusqlite::params;
 
 use crate::codec;
+use crate::db::Db;
 use crate::lease::{self, Lease};
 use crate::row::Row;
 use crate::sql::Sql;
@@ -21,8 +22,17 @@ use crate::write::Write;
 const PROMOTED: i64 = 1_000;
 /// Such statements in one call.
 const PROMOTIONS: usize = 100;
-/// Blocked tasks looked at in one sweep.
-const BLOCKED_SEEN: i64 = 1_000;
+/// Blocked tasks freed in one sweep, because nobody did.
+const FREED: i64 = 10_000;
+
+/// A queue and a key in whose waiting place a task is blocked by nothing.
+pub(crate) type Missed = (u32, String);
+
+/// Looks for blocked tasks whose key is free: no un-blocking rests on one event
+/// alone.
+pub(crate) fn missed(db: &Db<'_>) -> Result<Vec<Missed>> {
+    db.all(Sql::UnblockMissed, params![FREED], |row| Ok((row.get(0)?, row.get(1)?)))
+}
 
 /// A lease that ran out.
 struct Expired {
@@ -166,7 +176,7 @@ impl Write<'_, '_> {
     }
 
     /// Does everything that is due with time.
-    pub(crate) fn sweep(&mut self) -> Result<SweepReport> {
+    pub(crate) fn sweep(&mut self, missed: &[Missed]) -> Result<SweepReport> {
         let queues = self
             .db
             .all(Sql::QueueAll, [], codec::queue)?
@@ -179,7 +189,7 @@ impl Write<'_, '_> {
             reclaimed,
             failed,
             promoted: self.promote()?,
-            unblocked: self.unblock_missed()?,
+            unblocked: self.unblock_missed(missed)?,
             ..SweepReport::default()
         };
         let page = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
@@ -196,27 +206,14 @@ impl Write<'_, '_> {
         Ok(report)
     }
 
-    /// Looks for blocked tasks whose key is free, a stretch a call: no
-    /// un-blocking rests on one event alone.
-    pub(crate) fn unblock_missed(&mut self) -> Result<u64> {
-        let from = self.known.unblock_from;
-        let seen = self.db.all(Sql::UnblockMissed, params![from, BLOCKED_SEEN], |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get::<_, u32>(1)?,
-                row.get::<_, String>(2)?,
-                row.get::<_, bool>(3)?,
-            ))
-        })?;
-        self.known.unblock_from = match seen.last() {
-            Some((id, ..)) if seen.len() as u64 == BLOCKED_SEEN.cast_unsigned() => *id,
-            _ => 0,
-        };
+    /// Frees blocked tasks that a reader found with nothing in front of them.
+    pub(crate) fn unblock_missed(&mut self, missed: &[Missed]) -> Result<u64> {
         let mut unblocked = 0;
-        for (_, number, key, behind) in seen {
-            if !behind {
-                let queue = self.numbered(number)?;
-                unblocked += u64::from(self.unblock(&queue, &key)?);
+        for (number, key) in missed {
+            let queue = self.numbered(*number)?;
+            // It may have been claimed or freed since.
+            if self.places(&queue, key)?.in_flight.is_none() {
+                unblocked += u64::from(self.unblock(&queue, key)?);
             }
         }
         Ok(unblocked)

@@ -15,7 +15,7 @@ use gristmill_core::{
 use crate::SqliteStore;
 use crate::ask::Weight;
 use crate::read::Lister;
-use crate::{roles, schedules, stats};
+use crate::{roles, schedules, stats, sweep};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -43,7 +43,8 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self) -> Result<SweepReport> {
-        self.write(Weight::Light, |write| write.sweep()).await
+        let missed = self.read(|db, _| sweep::missed(db)).await?;
+        self.write(Weight::Light, move |write| write.sweep(&missed)).await
     }
 
     fn mark(&self) -> WakeMark {

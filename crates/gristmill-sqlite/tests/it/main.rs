@@ -8,6 +8,7 @@
 )]
 
 mod backups;
+mod blocked;
 mod checks;
 mod claim_cost;
 mod clock;

@@ -54,6 +54,13 @@ impl Held {
         loop {
             let changes = self.ledger.take_changes();
             self.facts(&changes, now, &mut draft.entries);
+            for (number, id) in &changes.caller_ids {
+                // What is remembered is part of an answer, also without a task.
+                let known = self.ledger.caller_id(*number, id);
+                if let (Some(_), Some(queue)) = (known, self.ledger.queue(*number)) {
+                    draft.sync = draft.sync.max(self.weight(queue.name.as_str()));
+                }
+            }
             let mut lost = Vec::new();
             for id in changes.tasks {
                 match self.task(id, &mut draft) {

@@ -42,7 +42,10 @@ impl Write<'_, '_> {
             let answers = vec![PutAnswer::Refused(refusal); request.tasks.len()];
             return Ok(PutReport { answers });
         };
-        let mut report = if request.atomic && request.tasks.len() > 1 {
+        // One alone writes nothing that would have to be taken back, unless it
+        // remembers its id.
+        let undoable = request.tasks.len() > 1 || request.tasks.iter().any(|new| new.id.is_some());
+        let mut report = if request.atomic && undoable {
             self.undoable(
                 |write| write.put_each(&queue, &request.tasks),
                 |report| !report.has_fault(),
@@ -139,7 +142,8 @@ impl Write<'_, '_> {
             None => Verdict::Enqueue { blocked: false },
         };
         let answer = match verdict {
-            Verdict::Duplicate(id) => return self.duplicate_of(id),
+            // It remembers its id too: the repeat gets the same answer.
+            Verdict::Duplicate(id) => self.duplicate_of(id)?,
             Verdict::Replace(id) | Verdict::Postpone(id) => {
                 self.replace(queue, id, new, matches!(verdict, Verdict::Postpone(_)))?;
                 PutAnswer::Replaced { id }

@@ -160,6 +160,7 @@ macro_rules! for_each_behaviour {
             }
             rule_07_ids::{
                 rule_07_a_repeat_under_an_id_is_a_duplicate,
+                rule_07_a_duplicate_by_key_remembers_its_id,
                 rule_07_an_id_is_remembered_when_the_task_is_gone,
                 rule_07_an_id_is_remembered_in_every_state,
                 rule_07_another_payload_under_an_id_is_refused,

@@ -144,3 +144,24 @@ pub(super) async fn rule_07_repeats_that_race_enqueue_one(f: &mut Fixture) {
     assert_eq!(answers.iter().filter(|answer| answer.is_enqueued()).count(), 1, "{answers:?}");
     assert!(answers.iter().all(|answer| answer.id() == answers[0].id()));
 }
+
+pub(super) async fn rule_07_a_duplicate_by_key_remembers_its_id(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    let put = |id: &str, text: &str| task(text).keyed("k").with_id(id);
+    let first = f.enqueue(&q, put("a", "x")).await;
+    assert_eq!(duplicate_of(&f.put(&q, put("b", "x")).await), Some(first));
+    let held = f.claim_one(&q).await;
+    f.end(&held, Outcome::Done).await;
+    assert_eq!(duplicate_of(&f.put(&q, put("a", "x")).await), Some(first));
+    assert_eq!(duplicate_of(&f.put(&q, put("b", "x")).await), Some(first), "it was answered once");
+    let other = f.put(&q, put("b", "y")).await;
+    assert_eq!(other, PutAnswer::Refused(Refusal::IdReused { first }));
+    // One that is taken back with its neighbours leaves no memory.
+    f.enqueue(&q, task("z").keyed("z")).await;
+    let too_large = task(&"x".repeat(f.store.limits().payload_bytes + 1));
+    let again = || task("z").keyed("z").with_id("c");
+    let answers = f.put_as(&q, vec![again(), too_large], true).await;
+    assert!(matches!(answers[1], PutAnswer::Refused(_)), "{answers:?}");
+    f.claim_ids(&q, 10).await;
+    assert!(f.put(&q, again()).await.is_enqueued());
+}

@@ -58,3 +58,39 @@ async fn a_full_memory_refuses_puts_of_any_queue() {
         assert!(over.iter().all(|answer| *answer == PutAnswer::Refused(full.clone())));
     }
 }
+
+/// Ids outlive their tasks, so without a bound of theirs they would grow for ever.
+#[tokio::test]
+async fn callers_ids_take_their_part_of_the_room() {
+    let clock = Arc::new(ManualClock::default());
+    let options = MemoryOptions { max_bytes: 2_000, clock: clock.clone(), ..Default::default() };
+    let store = MemoryStore::new(options);
+    let queue = QueueName::new("q").expect("a name");
+    store.declare_queue(Declaration::new(queue.clone())).await.expect("a queue");
+    let put = async |n: usize| {
+        let task = NewTask { id: Some(format!("id {n}")), ..NewTask::new(Payload::json("1")) };
+        let request = PutRequest { queue: queue.clone(), tasks: vec![task], atomic: false };
+        store.put(request).await.expect("a put").answers.remove(0)
+    };
+    let cancel = gristmill_core::Operation {
+        action: gristmill_core::Action::Cancel,
+        selection: gristmill_core::Selection::Matching {
+            filter: gristmill_core::TaskFilter::default(),
+            after: None,
+        },
+        limit: 10,
+        by: "me".to_owned(),
+        note: None,
+    };
+    let mut taken = 0;
+    while put(taken).await.is_enqueued() {
+        taken += 1;
+        store.operate(cancel.clone()).await.expect("cancelled");
+        assert!(taken < 1_000, "it has no bound");
+    }
+    assert!(matches!(put(taken).await, PutAnswer::Refused(Refusal::StoreFull { .. })));
+    assert!(matches!(put(0).await, PutAnswer::Duplicate { .. }), "none is forgotten early");
+    clock.advance(std::time::Duration::from_secs(24 * 3600));
+    store.sweep().await.expect("a sweep");
+    assert!(put(taken).await.is_enqueued(), "their time gives the room back");
+}

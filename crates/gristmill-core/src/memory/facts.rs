@@ -8,6 +8,11 @@ use crate::{
     WorkerId, WorkerReport,
 };
 
+/// What a caller's id takes in memory, its place in the table included.
+pub(super) const fn id_bytes(id: &str) -> usize {
+    id.len() + 120
+}
+
 impl State {
     /// An empty state for a store that keeps its tasks elsewhere, and so has
     /// no bound of its own.
@@ -110,12 +115,30 @@ impl State {
 
     /// Sets or forgets what is remembered under a caller's id.
     pub fn restore_caller_id(&mut self, number: u32, id: String, known: Option<Remembered>) {
-        if let Some(queue) = self.queues.get_mut(&number) {
-            match known {
-                Some(known) => queue.ids.insert(id, known),
-                None => queue.ids.remove(&id),
-            };
+        self.set_caller_id(number, id, known);
+    }
+
+    /// As [`State::restore_caller_id`]; returns what was remembered before. What
+    /// is remembered takes its part of the store's room.
+    pub(super) fn set_caller_id(
+        &mut self,
+        number: u32,
+        id: String,
+        known: Option<Remembered>,
+    ) -> Option<Remembered> {
+        let queue = self.queues.get_mut(&number)?;
+        let size = id_bytes(&id);
+        let before = match known {
+            Some(known) => {
+                self.bytes += size;
+                queue.ids.insert(id, known)
+            }
+            None => queue.ids.remove(&id),
+        };
+        if before.is_some() {
+            self.bytes -= size;
         }
+        before
     }
 
     /// A schedule by its name.

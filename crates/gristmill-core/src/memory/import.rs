@@ -62,8 +62,9 @@ impl State {
         task.id = id;
         task.queue = name;
         task.blocked = !failed && !in_flight && places.in_flight.is_some();
+        let known = (id, digest, now.after(MARK_KEPT));
+        self.set_caller_id(number, imported.mark.clone(), Some(known));
         let queue = self.queue_mut(number)?;
-        queue.ids.insert(imported.mark.clone(), (id, digest, now.after(MARK_KEPT)));
         queue.counters.put += 1;
         queue.minute(now, |minute| minute.put += 1);
         if failed {

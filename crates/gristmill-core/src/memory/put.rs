@@ -149,7 +149,8 @@ impl State {
         };
         let caller_id = new.id.clone();
         let answer = match verdict {
-            Verdict::Duplicate(id) => return Ok(self.duplicate_of(id)),
+            // It remembers its id too: the repeat gets the same answer.
+            Verdict::Duplicate(id) => self.duplicate_of(id),
             Verdict::Replace(id) | Verdict::Postpone(id) => {
                 let postpone = matches!(verdict, Verdict::Postpone(_));
                 undo.extend(self.rows.get(&id.0).map(|row| Undo::Restore(row.clone())));
@@ -168,9 +169,9 @@ impl State {
             }
         };
         if let (Some(caller_id), Some(digest), Some(id)) = (caller_id, digest, answer.id()) {
-            let queue = self.queue_mut(number)?;
-            let until = now.after(queue.queue.settings.id_window);
-            let before = queue.ids.insert(caller_id.clone(), (id, digest, until));
+            let window = self.queue_mut(number)?.queue.settings.id_window;
+            let known = (id, digest, now.after(window));
+            let before = self.set_caller_id(number, caller_id.clone(), Some(known));
             self.note(|changes| changes.caller_ids.push((number, caller_id.clone())));
             undo.push(Undo::Forget(caller_id, before));
         }
@@ -312,11 +313,7 @@ impl State {
             match step {
                 Undo::Forget(caller_id, before) => {
                     self.note(|changes| changes.caller_ids.push((number, caller_id.clone())));
-                    let Some(queue) = self.queues.get_mut(&number) else { continue };
-                    match before {
-                        Some(before) => queue.ids.insert(caller_id, before),
-                        None => queue.ids.remove(&caller_id),
-                    };
+                    self.set_caller_id(number, caller_id, before);
                 }
                 Undo::Remove(id) => {
                     self.leave(id.0);

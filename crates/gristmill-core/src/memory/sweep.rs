@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::facts::id_bytes;
 use super::state::State;
 use crate::policy::outcome::{EXPIRED, Next, after_expiry};
 use crate::policy::reclaim_guard::heartbeat;
@@ -130,6 +131,7 @@ impl State {
                 let kept = *until > now;
                 if !kept {
                     forgotten += 1;
+                    self.bytes -= id_bytes(id);
                     if let Some(changes) = &mut self.changes {
                         changes.caller_ids.push((number, id.clone()));
                     }

@@ -75,3 +75,23 @@ async fn a_long_reader_does_not_stop_writers() {
     drop(reading);
     assert_eq!(stats(&store, "q").await.ready, 50);
 }
+
+/// Beside busy producers the lock is nearly always taken: who only closes does
+/// not wait for it.
+#[tokio::test]
+async fn closing_waits_for_no_lock() {
+    let place = Place::new();
+    let store = place.open();
+    declare(&store, "q", SettingsPatch::default()).await;
+    // Something that SQLite would like to look over at the end.
+    for _ in 0..3 {
+        put(&store, "q", (0..1_000).map(|_| task("1")).collect()).await;
+    }
+    store.stats().await.unwrap();
+    let busy = place.application();
+    busy.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let start = std::time::Instant::now();
+    store.close().await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    busy.execute_batch("ROLLBACK").unwrap();
+}

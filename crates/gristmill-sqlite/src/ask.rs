@@ -18,6 +18,13 @@ pub(crate) enum Weight {
     Full,
 }
 
+impl Weight {
+    /// Whether it is a put from outside, which can wait for room.
+    pub(crate) fn is_put(&self) -> bool {
+        matches!(self, Weight::Queues(_, tokens) if tokens.is_empty())
+    }
+}
+
 /// A request with its way back.
 pub(crate) trait Ask: Send {
     fn weight(&self) -> &Weight;

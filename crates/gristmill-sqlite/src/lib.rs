@@ -39,6 +39,7 @@ mod plans;
 mod put;
 mod read;
 mod reader;
+mod reserve;
 mod roles;
 mod row;
 mod schedules;

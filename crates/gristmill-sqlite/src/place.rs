@@ -23,6 +23,11 @@ impl Place {
         Place { path, file }
     }
 
+    /// The file's name.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// That the name still leads to the file.
     ///
     /// # Errors

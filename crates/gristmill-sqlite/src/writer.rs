@@ -21,6 +21,7 @@ use crate::errors::{fault, refused_before_commit};
 use crate::known::{Known, Others};
 use crate::lock;
 use crate::place::Place;
+use crate::reserve::{ROOM, Reserve};
 use crate::sql::Sql;
 use crate::write::Write;
 
@@ -73,6 +74,7 @@ pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) 
         suspect: false,
         shared: None,
         answered: None,
+        reserve: Reserve::new(setup.place.path()),
         closing: false,
         clamped: false,
         seen: None,
@@ -83,6 +85,7 @@ pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) 
             writer.run(group, Latecomers::Join);
         }
         writer.sync_relaxed();
+        writer.reserve.keep();
     }
     writer.sync_now();
 }
@@ -109,6 +112,8 @@ struct Writer<'c> {
     shared: Option<Instant>,
     /// How many were answered by the last commit, and when.
     answered: Option<(usize, Instant)>,
+    /// Room for workers on a full disk.
+    reserve: Reserve,
     /// The end was asked for while a group ran.
     closing: bool,
     /// What a clock that was ahead left was brought back, in this transaction.
@@ -224,6 +229,11 @@ impl Writer<'_> {
                 }
                 self.answered = Some((answered, Instant::now()));
             }
+            Err(Broken::Midway(StoreError::DiskFull(_)))
+                if group.iter().any(|ask| !ask.weight().is_put()) && self.make_room() =>
+            {
+                self.run(group, Latecomers::Wait);
+            }
             Err(Broken::Midway(_)) if group.len() > 1 => {
                 for ask in group {
                     self.run(vec![ask], Latecomers::Wait);
@@ -235,6 +245,32 @@ impl Writer<'_> {
                 }
             }
         }
+    }
+
+    /// Gives workers the room that was kept for them; returns whether there was
+    /// any. The log is written back at once: it takes most of what it needs from
+    /// there, and gives all of its own back.
+    fn make_room(&mut self) -> bool {
+        let made = self.reserve.give_back();
+        if made && let Err(error) = self.start_new_log() {
+            tracing::warn!(%error, "the log could not be written back yet");
+        }
+        made
+    }
+
+    /// Why no put is taken now, if so: what is left is for workers, unless
+    /// enough is free within the file.
+    fn no_room(&self) -> Result<Option<StoreError>> {
+        if !self.reserve.is_short() {
+            return Ok(None);
+        }
+        let conn = self.db.conn();
+        let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let free = pragma("freelist_count")
+            .and_then(|pages| Ok(pages.saturating_mul(pragma("page_size")?)))
+            .map_err(|e| fault(&e))?;
+        Ok((free < i64::try_from(ROOM).unwrap_or(i64::MAX))
+            .then(|| StoreError::DiskFull("what is left is for the tasks that stand".to_owned())))
     }
 
     /// Runs a group in one transaction. Each outcome is true once this
@@ -357,6 +393,7 @@ impl Writer<'_> {
         let (now, monotonic) = (self.setup.clock.now(), self.setup.clock.monotonic());
         let limits = &self.setup.limits;
         let conn = self.db.conn();
+        let no_room = self.no_room()?;
         let mut write = Write::new(&self.db, &mut self.known, limits, now, monotonic);
         if write.known.clamp {
             write.clamp()?;
@@ -364,6 +401,10 @@ impl Writer<'_> {
             self.clamped = true;
         }
         for ask in group {
+            if let Some(error) = no_room.as_ref().filter(|_| ask.weight().is_put()) {
+                outcomes.push(Err(error.clone()));
+                continue;
+            }
             let (changes, woken) = (conn.total_changes(), write.woken.len());
             let outcome = ask.run(&mut write);
             if let Err(error) = &outcome {

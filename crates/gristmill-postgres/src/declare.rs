@@ -3,7 +3,7 @@
 
 use gristmill_core::{
     ContractAnswer, ContractChange, Declaration, Declared, Queue, QueueName, Result, SettingsPatch,
-    Timestamp,
+    StoreError, Timestamp,
 };
 use gristmill_text::settings;
 

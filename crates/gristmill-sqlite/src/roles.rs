@@ -57,7 +57,7 @@ impl Write<'_, '_> {
             Some(held) if held.until > self.now.after(hold) => {
                 // A clock that was ahead gave it more than anybody asks for.
                 self.save_role(role, &held.leader, held.term, self.now.after(hold))?;
-                let leader = codec::worker_id(&held.leader)?;
+                let leader = codec::worker_id(&held.leader);
                 return Ok(Leadership { leader, term: held.term, remaining: hold, mine: false });
             }
             Some(held) if held.until > self.now => {
@@ -72,7 +72,7 @@ impl Write<'_, '_> {
             // is alive.
             Some(held) if held.leader != who.as_str() && spared.is_some() => {
                 return Ok(Leadership {
-                    leader: codec::worker_id(&held.leader)?,
+                    leader: codec::worker_id(&held.leader),
                     term: held.term,
                     remaining: spared.unwrap_or_default(),
                     mine: false,

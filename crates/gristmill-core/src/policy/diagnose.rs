@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{
-    CopyPause, Diagnosis, Queue, QueueStats, Schedule, Task, Timestamp, WorkerView,
-};
+use crate::{CopyPause, Diagnosis, Queue, QueueStats, Schedule, Task, Timestamp, WorkerView};
 
 /// A worker that was silent for longer does not count as serving.
 const HEARD_OF: Duration = Duration::from_secs(60);

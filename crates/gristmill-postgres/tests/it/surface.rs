@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Binding, Durability, OnDuplicate, Queue, Settings, SettingsPatch, Store, Unique,
+    Backoff, Binding, Claims, Durability, OnDuplicate, Queue, Settings, SettingsPatch, Store,
+    Unique,
 };
 use gristmill_pgserver::Database;
 use gristmill_postgres::PostgresStore;
@@ -20,6 +21,7 @@ const SAID: &[(&str, &str)] = &[
     ("keep_done", "\"1 week\""),
     ("keep_failed", "null"),
     ("durability", "\"relaxed\""),
+    ("claims", "\"durable\""),
     ("unique", "\"pending\""),
     ("on_duplicate", "\"postpone\""),
     ("postpone_max", "\"1 hour\""),
@@ -65,6 +67,7 @@ async fn every_setting_that_sql_says_is_read_back() {
         keep_done: Some(seconds(7 * 86_400)),
         keep_failed: None,
         durability: Durability::Relaxed,
+        claims: Claims::Durable,
         unique: Unique::Pending,
         on_duplicate: OnDuplicate::Postpone,
         postpone_max: Some(seconds(3_600)),

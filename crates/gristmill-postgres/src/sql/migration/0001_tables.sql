@@ -42,6 +42,7 @@ CREATE TABLE gristmill.queue (
     keep_done      interval,
     keep_failed    interval,
     relaxed        boolean  NOT NULL DEFAULT false,
+    durable_claims boolean  NOT NULL DEFAULT false,
     unique_active  boolean  NOT NULL DEFAULT false,
     on_duplicate   text     NOT NULL DEFAULT 'skip'
                    CHECK (on_duplicate IN ('skip', 'replace', 'postpone')),

@@ -154,8 +154,9 @@ BEGIN
                      WHERE f.queue = p_queue.number AND f.key = p_key);
             END IF;
             IF p_caller_id IS NOT NULL THEN
-                -- Only a put that did something is remembered.
-                PERFORM gristmill.unremember(p_queue.number, p_caller_id, v_before);
+                -- The repeat is answered with the task that stood for it.
+                UPDATE gristmill.put_id i SET task = v_answer.id
+                 WHERE i.queue = p_queue.number AND i.id = p_caller_id;
             END IF;
             IF p_inside AND v_answer.id > 0 THEN
                 PERFORM gristmill.stands_still(v_standing.id, p_queue.number, p_key);
@@ -309,6 +310,7 @@ BEGIN
             CONTINUE WHEN p_caller_ids[i] = ANY (v_named) OR EXISTS (
                 SELECT 1 FROM gristmill.put_id k
                  WHERE k.queue = p_queue.number AND k.id = p_caller_ids[i] AND k.until > p_now);
+            v_named := v_named || p_caller_ids[i];
         END IF;
         IF p_keys[i] IS NOT NULL THEN
             CONTINUE WHEN p_keys[i] = ANY (v_taken)
@@ -328,7 +330,6 @@ BEGIN
         v_room := v_room - 1;
         v_ids[i] := nextval('gristmill.task_id');
         v_taken := v_taken || p_keys[i];
-        v_named := v_named || p_caller_ids[i];
     END LOOP;
     RETURN v_ids;
 END

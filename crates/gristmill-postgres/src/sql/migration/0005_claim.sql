@@ -414,9 +414,9 @@ $$;
 --   p_clean     leases that ran out before this were all taken back, as an
 --               earlier answer said: dead entries in front of it are passed
 --               over. clean says that there are none up to now
---   p_own       the transaction is this call's own: without slots, and if no
---               lease was taken away, it may commit asynchronously, for a lost
---               claim is only a redelivery
+--   p_own       the transaction is this call's own: without slots, unless the
+--               queue says otherwise, and if no lease was taken away, it may
+--               commit asynchronously, for a lost claim is only a redelivery
 CREATE FUNCTION gristmill.claim_tasks(
     p_queue text, p_max integer, p_lease bigint, p_worker text, p_source text, p_token uuid,
     p_levels smallint[] DEFAULT NULL, p_run_ats timestamptz[] DEFAULT NULL,
@@ -487,7 +487,7 @@ BEGIN
         SELECT e.taken = 0, e.failed INTO v_hinted, v_failed
           FROM gristmill.expire(v_queue.number, p_leases, p_held, p_kept, v_now) e;
     END IF;
-    IF p_own AND v_queue.slots IS NULL AND v_hinted THEN
+    IF p_own AND v_queue.slots IS NULL AND NOT v_queue.durable_claims AND v_hinted THEN
         -- Not when leases were taken away: lost in a crash, this claim would
         -- leave their old tokens good again while others hold the tasks.
         PERFORM set_config('synchronous_commit', 'off', true);

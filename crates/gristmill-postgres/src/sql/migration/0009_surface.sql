@@ -20,6 +20,7 @@ BEGIN
         keep_done = gristmill.span((p_settings ->> 'keep_done')::bigint),
         keep_failed = gristmill.span((p_settings ->> 'keep_failed')::bigint),
         relaxed = coalesce(p_settings ->> 'durability', 'full') = 'relaxed',
+        durable_claims = coalesce(p_settings ->> 'claims', 'async') = 'durable',
         unique_active = coalesce(p_settings ->> 'unique', 'pending') = 'active',
         on_duplicate = coalesce(p_settings ->> 'on_duplicate', 'skip'),
         postpone_max = gristmill.span((p_settings ->> 'postpone_max')::bigint),
@@ -74,7 +75,7 @@ BEGIN
                             'postpone_max', 'drain_within', 'max_wait') THEN 'span'
             WHEN v_name IN ('max_attempts', 'capacity', 'batch_size', 'slots', 'processors_min',
                             'processors_max', 'processors_weight') THEN 'number'
-            WHEN v_name IN ('unique', 'on_duplicate', 'durability') THEN 'string'
+            WHEN v_name IN ('unique', 'on_duplicate', 'durability', 'claims') THEN 'string'
             WHEN v_name = 'count' THEN 'boolean'
             WHEN v_name IN ('backoff', 'bind') THEN 'object' END;
         IF v_kind IS NULL THEN
@@ -96,6 +97,7 @@ BEGIN
             v_fault := format('%s cannot be %s', v_name, v_value);
         ELSIF (v_name = 'unique' AND v_value #>> '{}' NOT IN ('pending', 'active'))
            OR (v_name = 'durability' AND v_value #>> '{}' NOT IN ('full', 'relaxed'))
+           OR (v_name = 'claims' AND v_value #>> '{}' NOT IN ('async', 'durable'))
            OR (v_name = 'on_duplicate'
                AND v_value #>> '{}' NOT IN ('skip', 'replace', 'postpone')) THEN
             v_fault := format('%s cannot be %s', v_name, v_value);

@@ -1,5 +1,7 @@
 //! What a store can do beyond the rules that all stores keep.
 
+use std::time::Duration;
+
 /// A store's declared differences. The conformance suite asserts each both
 /// ways: what is claimed works, and what is denied says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,10 @@ pub struct Capabilities {
     pub exact_capacity: bool,
     /// A put in another process wakes a waiting worker without its polling.
     pub pushes_across_processes: bool,
+    /// For how long claims of one process may pass by a task that another process
+    /// puts before those they have come to, because they go on where they were.
+    /// Longer only beside a transaction that keeps very many dead rows.
+    pub passes_by: Duration,
     /// How many tasks it is meant for.
     pub meant_for: u64,
 }

@@ -268,6 +268,7 @@ impl Store for FilesStore {
             atomic_follow_ups: true,
             exact_capacity: true,
             pushes_across_processes: false,
+            passes_by: Duration::ZERO,
             meant_for: 100_000,
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use gristmill_core::{QueueName, Timestamp};
 
 /// A look from the front is due after this long.
-const EVERY: Duration = Duration::from_millis(100);
+pub(crate) const EVERY: Duration = Duration::from_millis(100);
 /// A look that took longer is dear: it would show in the times of claims.
 const DEAR: Duration = Duration::from_millis(2);
 /// Beyond this not even a claim that found too little makes it at once.

@@ -181,6 +181,7 @@ impl Store for PostgresStore {
             atomic_follow_ups: true,
             exact_capacity: false,
             pushes_across_processes: true,
+            passes_by: crate::hint::EVERY,
             meant_for: 100_000_000,
         }
     }

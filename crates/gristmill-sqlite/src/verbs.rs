@@ -204,6 +204,7 @@ impl Store for SqliteStore {
             atomic_follow_ups: true,
             exact_capacity: true,
             pushes_across_processes: false,
+            passes_by: Duration::ZERO,
             meant_for: 10_000_000,
         }
     }

@@ -95,6 +95,7 @@ macro_rules! for_each_behaviour {
                 rule_05_a_claim_may_ask_for_one_source,
                 rule_05_what_another_sources_claim_took_back_goes_first,
                 rule_05_claims_in_flight_pass_few_over,
+                rule_05_what_another_process_puts_in_front_is_taken_first,
             }
             rule_06_duplicates::{
                 rule_06_replace_takes_payload_headers_and_urgency,

@@ -164,3 +164,16 @@ pub(super) async fn rule_05_claims_in_flight_pass_few_over(f: &mut Fixture) {
         assert!(passed <= (CLAIMERS - 1) * BATCH, "{passed} younger ones before {oldest:?}");
     }
 }
+
+pub(super) async fn rule_05_what_another_process_puts_in_front_is_taken_first(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    f.enqueue_all(&q, plain(20)).await;
+    assert_eq!(f.claim_ids(&q, 5).await.len(), 5);
+    let Some(other) = f.another().await else { return };
+    let early = Start::At(f.now().before(secs(3600)));
+    let front = other.enqueue(&q, NewTask { start: early, ..task("front") }).await;
+    // By the machine's clock, whatever the test's says: what is remembered of the
+    // last claim is of this process alone.
+    tokio::time::sleep(f.store.capabilities().passes_by).await;
+    assert_eq!(f.claim_ids(&q, 1).await, [front], "passed by for no longer than it says");
+}

@@ -272,6 +272,7 @@ impl Store for MemoryStore {
             atomic_follow_ups: true,
             exact_capacity: true,
             pushes_across_processes: false,
+            passes_by: Duration::ZERO,
             meant_for: MAX_TASKS,
         }
     }

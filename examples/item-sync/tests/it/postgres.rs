@@ -121,3 +121,45 @@ fn a_failed_notice_waits_for_a_person_and_its_follow_ups_are_done() {
     served.ok(&["work", "--drain"]);
     assert_eq!((served.standing("NEW_ITEM"), served.shop.notices().len()), ((0, 0, 0), 2));
 }
+
+/// Syncs beside two workers, item by item the same ones: whatever each sync
+/// commits, a trend that is computed after it has seen.
+fn every_change_is_seen_by_its_trend(items: i64, syncs: u32) {
+    let served = Served::new();
+    let prices = |round: u32| -> Vec<(i64, u32)> {
+        (1..=items)
+            .map(|id| (id, 100 + round * 7 + u32::try_from(id % 5).expect("small")))
+            .collect()
+    };
+    served.sync(&prices(0));
+    let url = served.database.url();
+    let workers = [(); 2].map(|()| served.shop.start(&["--db", &url, "work"]));
+    for round in 1..=syncs {
+        served.sync(&prices(round));
+    }
+    for mut worker in workers {
+        let stop = std::process::Command::new("kill").arg(worker.id().to_string()).status();
+        assert!(stop.expect("kill runs").success());
+        let ended = worker.end();
+        assert!(ended.ok, "{ended:?}");
+    }
+    served.ok(&["work", "--drain"]);
+    let missed = "SELECT count(*) FROM item i
+                   LEFT JOIN item_trend t ON t.item_id = i.id
+                  WHERE t.prices IS DISTINCT FROM
+                        (SELECT least(count(*), 10) FROM item_price p WHERE p.item_id = i.id)";
+    assert_eq!(served.ask(missed), "0", "of {items} items, changed {syncs} times");
+}
+
+#[test]
+fn a_sync_beside_workers_loses_no_change() {
+    every_change_is_seen_by_its_trend(100, 4);
+}
+
+#[test]
+#[ignore = "twenty runs of two thousand items"]
+fn long_syncs_beside_workers_lose_no_change() {
+    for _ in 0..20 {
+        every_change_is_seen_by_its_trend(2_000, 8);
+    }
+}

@@ -8,6 +8,7 @@ use gristmill_core::{Result, State, TaskId, Timestamp};
 
 use crate::errors::fault;
 use crate::held::Held;
+use crate::ids::{self, Id};
 use crate::intent::Keep;
 use crate::spool::STATE;
 use crate::{disk, snapshot, spool};
@@ -17,6 +18,10 @@ use crate::{disk, snapshot, spool};
 pub(crate) struct Prepared {
     segment: u64,
     text: String,
+    /// Callers' ids since the one before, and how they are written.
+    new_ids: BTreeSet<Id>,
+    ids: ids::Text,
+    now: Timestamp,
 }
 
 impl Held {
@@ -50,9 +55,12 @@ impl Held {
         self.intent.abandon()?;
         let segment = self.intent.position().segment;
         let text = snapshot::text(&self.ledger, segment, now)?;
+        let ids = ids::text(&self.spool, &self.ledger, &self.new_ids)?;
+        ids::write(&self.spool, segment, &ids)?;
         self.spool.replace(STATE, text.as_bytes())?;
         self.intent.set_applied()?;
         self.touched = crate::touched::Touched::default();
+        self.new_ids.clear();
         self.checkpoint = segment;
         self.suspect = false;
         Ok(())
@@ -68,15 +76,18 @@ impl Held {
         self.intent.rotate()?;
         let segment = self.intent.position().segment;
         let text = snapshot::text(&self.ledger, segment, now)?;
+        let ids = ids::text(&self.spool, &self.ledger, &self.new_ids)?;
         self.touched = crate::touched::Touched::default();
-        Ok(Prepared { segment, text })
+        let new_ids = std::mem::take(&mut self.new_ids);
+        Ok(Prepared { segment, text, new_ids, ids, now })
     }
 
     /// Writes the state, unless another process has written a later one.
     pub(crate) fn finish_checkpoint(&mut self, prepared: &Prepared, keep: Keep) -> Result<()> {
         let written = snapshot::segment(&self.spool)?;
         let replaced = if written < prepared.segment {
-            self.spool.replace(STATE, prepared.text.as_bytes())
+            ids::write(&self.spool, prepared.segment, &prepared.ids)
+                .and_then(|()| self.spool.replace(STATE, prepared.text.as_bytes()))
         } else {
             self.spool.sync_folder(self.spool.root())
         };
@@ -86,13 +97,21 @@ impl Held {
             if snapshot::segment(&self.spool)? >= prepared.segment {
                 self.intent.set_unfinished()?;
             }
+            self.new_ids.extend(prepared.new_ids.iter().cloned());
             return Err(error);
         }
         self.checkpoint = written.max(prepared.segment);
-        if let Err(error) = self.intent.drop_old(self.checkpoint, keep) {
-            tracing::warn!(%error, "old segments stay");
+        let dropped = self.intent.drop_old(self.checkpoint, keep);
+        let tidied = ids::tidy(&self.spool, self.checkpoint, prepared.now);
+        if let Err(error) = dropped.and(tidied) {
+            tracing::warn!(%error, "old segments or ids stay");
         }
         Ok(())
+    }
+
+    /// A checkpoint that is not to be: its ids are still to be written.
+    pub(crate) fn take_back(&mut self, prepared: Prepared) {
+        self.new_ids.extend(prepared.new_ids);
     }
 
     fn make_files_durable(&mut self) -> Result<()> {

@@ -1,7 +1,7 @@
 //! What one process knows of the folder: every task without its payload, and
 //! where its file is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::disk;
 use crate::errors::{At, corrupt};
 use crate::fact::Fact;
 use crate::frame::Entry;
+use crate::ids::Id;
 use crate::intent::{self, Intent, Position};
 use crate::spool::{CORRUPT, Spool};
 use crate::touched::Touched;
@@ -46,6 +47,8 @@ pub(crate) struct Held {
     /// What was read may not be on the disk: nothing is answered before a
     /// checkpoint has made it durable.
     pub(crate) suspect: bool,
+    /// Callers' ids since the checkpoint.
+    pub(crate) new_ids: BTreeSet<Id>,
     /// When what is seen of the time was last written down, monotonic.
     pub(crate) seen: Option<Duration>,
 }
@@ -63,8 +66,11 @@ impl Held {
     pub(crate) fn catch_up(&mut self, now: Timestamp) -> Result<bool> {
         let behind = self.intent.is_behind()?;
         if behind {
-            let Held { intent, ledger, known, touched, .. } = self;
-            intent.read_on(|entries| take_over(ledger, known, touched, entries, now))?;
+            let Held { intent, ledger, known, touched, new_ids, .. } = self;
+            intent.read_on(|entries| {
+                new_ids.extend(remembered(&entries));
+                take_over(ledger, known, touched, entries, now)
+            })?;
             self.next_id = self.ledger.next_id();
             self.ledger.take_changes();
         }
@@ -157,6 +163,17 @@ pub(crate) fn set_file_aside(spool: &Spool, path: &std::path::Path) -> Result<()
         .find(|target| target.symlink_metadata().is_err())
         .unwrap_or_else(|| folder.join(&name));
     spool.rename(path, &target).at(&target)
+}
+
+/// The callers' ids that a frame remembers.
+pub(crate) fn remembered(entries: &[Entry]) -> impl Iterator<Item = Id> {
+    entries.iter().filter_map(|entry| match entry {
+        Entry::Fact(fact) => match fact.as_ref() {
+            Fact::CallerId { queue, id, .. } => Some((*queue, id.clone())),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// Makes another process's frame true in this one's memory.

@@ -333,6 +333,7 @@ fn step_checkpoint(
         }
         let Ok(Ok(())) = syncing.join() else {
             held.intent.set_unfinished()?;
+            held.take_back(prepared);
             return Err(StoreError::Unavailable("the files could not be synced".to_owned()));
         };
         return held.finish_checkpoint(&prepared, Keep::Few);

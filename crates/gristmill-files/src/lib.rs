@@ -22,6 +22,7 @@ mod errors;
 mod fact;
 mod frame;
 mod held;
+mod ids;
 mod intent;
 mod keeper;
 mod load;

@@ -1,6 +1,6 @@
 //! Opening the folder: the state file, the intent since then, and the files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -11,7 +11,8 @@ use crate::apply;
 use crate::errors::{At, fault};
 use crate::fact::Fact;
 use crate::frame::Entry;
-use crate::held::{Held, Known, set_file_aside};
+use crate::held::{Held, Known, remembered, set_file_aside};
+use crate::ids;
 use crate::intent::{Intent, Position};
 use crate::scan::{self, Unusable};
 use crate::snapshot;
@@ -46,6 +47,8 @@ type Places = HashMap<TaskId, Vec<(State, PathBuf)>>;
 pub(crate) fn load(spool: &Spool, limits: &Limits, opener: Opener, now: Timestamp) -> Result<Held> {
     let mut ledger = Ledger::unbounded(limits.clone());
     let segment = snapshot::read(spool, &mut ledger)?;
+    ids::read(spool, &mut ledger, segment)?;
+    let mut new_ids = BTreeSet::new();
     let mut intent = Intent::open(spool, segment)?;
     let mut running: HashMap<TaskId, Token> = HashMap::new();
     for token in ledger.tokens().collect::<Vec<_>>() {
@@ -55,6 +58,7 @@ pub(crate) fn load(spool: &Spool, limits: &Limits, opener: Opener, now: Timestam
     }
     let mut wanted: BTreeMap<TaskId, Wanted> = BTreeMap::new();
     intent.read_on(|entries| {
+        new_ids.extend(remembered(&entries));
         for entry in entries {
             fold(entry, &mut ledger, &mut running, &mut wanted)?;
         }
@@ -71,6 +75,7 @@ pub(crate) fn load(spool: &Spool, limits: &Limits, opener: Opener, now: Timestam
         unapplied: false,
         suspect: false,
         seen: None,
+        new_ids,
     };
     for id in wanted.keys() {
         held.touched.insert(*id);

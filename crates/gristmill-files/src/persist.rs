@@ -54,6 +54,7 @@ impl Held {
         loop {
             let changes = self.ledger.take_changes();
             self.facts(&changes, now, &mut draft.entries);
+            self.new_ids.extend(changes.caller_ids.iter().cloned());
             for (number, id) in &changes.caller_ids {
                 // What is remembered is part of an answer, also without a task.
                 let known = self.ledger.caller_id(*number, id);

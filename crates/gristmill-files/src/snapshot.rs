@@ -29,8 +29,6 @@ fn facts(ledger: &Ledger, now: Timestamp) -> Vec<Fact> {
         facts.push(Fact::queue(queue));
         facts.extend(ledger.counters(number).map(|counters| Fact::counters(number, counters)));
         facts.extend(ledger.all_minutes(number, now).map(|minute| Fact::minute(number, minute)));
-        let ids = ledger.caller_ids(number);
-        facts.extend(ids.map(|(id, known)| Fact::caller_id(number, id, Some(known))));
     }
     facts.extend(ledger.tokens().filter_map(|token| ledger.lease_record(token)).map(Fact::lease));
     facts.extend(ledger.all_schedules().map(|s| Fact::Schedule(ScheduleText::new(s))));

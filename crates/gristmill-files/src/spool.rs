@@ -23,13 +23,15 @@ pub(crate) const PRESENT: &str = "present";
 pub(crate) const STATE: &str = "state";
 /// What was decided since then.
 pub(crate) const INTENT: &str = "intent";
+/// Callers' ids.
+pub(crate) const IDS: &str = "ids";
 /// Files on their way.
 const TMP: &str = "tmp";
 /// What could not be read.
 pub(crate) const CORRUPT: &str = "corrupt";
 
 /// The folders a new spool has.
-const FOLDERS: [&str; 7] = ["pending", "processing", "failed", "done", INTENT, TMP, CORRUPT];
+const FOLDERS: [&str; 8] = ["pending", "processing", "failed", "done", INTENT, IDS, TMP, CORRUPT];
 
 /// A spool's folder.
 #[derive(Debug, Clone)]
@@ -196,11 +198,16 @@ impl Spool {
 
     /// Writes a file of the root whole, or leaves the old one.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let (aside, path) = (self.at(TMP).join(name), self.at(name));
+        self.replace_in("", name, bytes)
+    }
+
+    /// As [`Spool::replace`], in a folder of the root.
+    pub(crate) fn replace_in(&self, folder: &str, name: &str, bytes: &[u8]) -> Result<()> {
+        let (aside, path) = (self.at(TMP).join(name.replace('/', "-")), self.at(name));
         let file = self.write_new(&aside, bytes).at(&aside)?;
         self.sync_file(&aside, &file).at(&aside)?;
         self.rename(&aside, &path).at(&path)?;
-        self.sync_folder(&self.root)
+        self.sync_folder(&if folder.is_empty() { self.root.clone() } else { self.at(folder) })
     }
 
     /// Deletes what was on its way when a process ended.

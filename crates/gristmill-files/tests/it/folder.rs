@@ -4,7 +4,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gristmill_core::{NewTask, Outcome, Payload, SettingsPatch, State, Store, StoreError, TaskId};
+use gristmill_core::{
+    NewTask, Outcome, Payload, PutAnswer, SettingsPatch, State, Store, StoreError, TaskId,
+};
 use gristmill_files::{FilesStore, Options};
 
 use crate::support::{
@@ -304,4 +306,36 @@ async fn after_the_close_calls_answer_closed() {
     store.close().await.unwrap();
     assert_eq!(store.sweep().await, Err(StoreError::Closed));
     assert_eq!(store.stats().await, Err(StoreError::Closed));
+}
+
+/// Callers' ids outlive their tasks: a checkpoint writes the new ones and not
+/// all of them again.
+#[tokio::test]
+async fn a_checkpoint_writes_only_new_ids() {
+    let place = Place::new();
+    let with_id = |id: String| NewTask { id: Some(id), ..task("1") };
+    let size = |name: &str| std::fs::metadata(place.path().join(name)).unwrap().len();
+    let store = place.open();
+    declare(&store, "q", SettingsPatch::default()).await;
+    put(&store, "q", (0..1_000).map(|n| with_id(format!("id {n}"))).collect()).await;
+    store.close().await.unwrap();
+    assert!(size("state") < 10_000, "{} bytes", size("state"));
+    // More checkpoints than files are kept.
+    for n in 1_000..1_040 {
+        let store = place.open();
+        assert!(put(&store, "q", vec![with_id(format!("id {n}"))]).await[0].is_enqueued());
+        store.close().await.unwrap();
+    }
+    let ids: Vec<_> = std::fs::read_dir(place.path().join("ids")).unwrap().collect();
+    assert!(ids.len() <= 32, "{} files", ids.len());
+    let store = place.open();
+    let again = put(&store, "q", (0..1_040).map(|n| with_id(format!("id {n}"))).collect()).await;
+    assert!(again.iter().all(|answer| matches!(answer, PutAnswer::Duplicate { .. })));
+    // And they go when their time is over.
+    store.close().await.unwrap();
+    place.clock.advance(std::time::Duration::from_secs(24 * 3600));
+    let store = place.open();
+    put(&store, "q", vec![task("1")]).await;
+    store.close().await.unwrap();
+    assert_eq!(std::fs::read_dir(place.path().join("ids")).unwrap().count(), 0);
 }

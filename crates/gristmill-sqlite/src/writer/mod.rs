@@ -6,22 +6,25 @@
 //! fails midway undoes the group, and every request of it is then run in a
 //! transaction of its own.
 
+mod clock;
+mod relaxed;
+mod room;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use gristmill_core::{Clock, Durability, Limits, QueueName, Result, StoreError, WakeSignal};
-use gristmill_text::LastSeenText;
 use rusqlite::{Connection, params};
 
-use crate::ask::{Ask, Asked, Order, Weight};
+use crate::ask::{Ask, Order, Weight};
 use crate::db::Db;
 use crate::errors::{fault, refused_before_commit};
 use crate::known::{Known, Others};
 use crate::lock;
 use crate::place::Place;
-use crate::reserve::{ROOM, Reserve};
+use crate::reserve::Reserve;
 use crate::sql::Sql;
 use crate::write::Write;
 
@@ -35,9 +38,6 @@ const NAP: Duration = Duration::from_micros(20);
 const SHARED: Duration = Duration::from_secs(1);
 /// What a relaxed queue wrote is safe from a power cut after this.
 const RELAXED: Duration = Duration::from_millis(900);
-
-/// What is seen of the time is written down this often.
-const SEEN: Duration = Duration::from_secs(1);
 
 /// The values of `PRAGMA synchronous`.
 const NORMAL: i64 = 1;
@@ -247,32 +247,6 @@ impl Writer<'_> {
         }
     }
 
-    /// Gives workers the room that was kept for them; returns whether there was
-    /// any. The log is written back at once: it takes most of what it needs from
-    /// there, and gives all of its own back.
-    fn make_room(&mut self) -> bool {
-        let made = self.reserve.give_back();
-        if made && let Err(error) = self.start_new_log() {
-            tracing::warn!(%error, "the log could not be written back yet");
-        }
-        made
-    }
-
-    /// Why no put is taken now, if so: what is left is for workers, unless
-    /// enough is free within the file.
-    fn no_room(&self) -> Result<Option<StoreError>> {
-        if !self.reserve.is_short() {
-            return Ok(None);
-        }
-        let conn = self.db.conn();
-        let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let free = pragma("freelist_count")
-            .and_then(|pages| Ok(pages.saturating_mul(pragma("page_size")?)))
-            .map_err(|e| fault(&e))?;
-        Ok((free < i64::try_from(ROOM).unwrap_or(i64::MAX))
-            .then(|| StoreError::DiskFull("what is left is for the tasks that stand".to_owned())))
-    }
-
     /// Runs a group in one transaction. Each outcome is true once this
     /// returns.
     fn transaction(
@@ -347,39 +321,6 @@ impl Writer<'_> {
             return Err(error);
         }
         self.changes = self.db.conn().total_changes();
-        Ok(())
-    }
-
-    fn look_at_clock(&mut self, waited: Duration) -> Result<()> {
-        let clock = &self.setup.clock;
-        let (now, monotonic) = (clock.now(), clock.monotonic());
-        let guard = &mut self.known.guard;
-        if !guard.has_looked() {
-            let stored: Option<String> =
-                self.db.one(Sql::MetaGet, params!["clock"], |row| row.get(0))?;
-            if let Some(stored) = stored {
-                let last: LastSeenText = gristmill_text::parse("the clock", &stored)?;
-                guard.resume(&last.into_last_seen(), now, clock.boot().as_ref(), monotonic);
-            }
-        }
-        guard.observe(now, monotonic, waited);
-        self.known.clamp |= guard.take_went_back();
-        Ok(())
-    }
-
-    /// Writes down what is seen of the time, beside what is written anyway and
-    /// not too often.
-    fn see_clock(&mut self) -> Result<()> {
-        let clock = &self.setup.clock;
-        let monotonic = clock.monotonic();
-        let lately = self.seen.is_some_and(|at| monotonic.saturating_sub(at) < SEEN);
-        if lately || self.db.conn().total_changes() == self.changes {
-            return Ok(());
-        }
-        let seen = self.known.guard.last_seen(clock.now(), clock.boot(), monotonic);
-        let text = gristmill_text::text(&LastSeenText::new(&seen))?;
-        self.db.run(Sql::MetaSet, params!["clock", text])?;
-        self.seen = Some(monotonic);
         Ok(())
     }
 
@@ -523,27 +464,6 @@ impl Writer<'_> {
         }
         self.synchronous = sync;
         Ok(())
-    }
-
-    /// Syncs what relaxed queues wrote once its second is nearly over.
-    fn sync_relaxed(&mut self) {
-        if self.unsynced.is_some_and(|since| since.elapsed() >= RELAXED) {
-            self.sync_now();
-        }
-    }
-
-    fn sync_now(&mut self) {
-        if self.unsynced.is_none() {
-            return;
-        }
-        // A commit syncs the whole log, so the smallest one will do.
-        let (asked, _) = Asked::new(Weight::Full, |write: &mut Write<'_, '_>| {
-            let now = write.now.as_micros();
-            write.db.run(Sql::MetaSet, params!["synced_at", now])
-        });
-        self.run(vec![Box::new(asked)], Latecomers::Wait);
-        // If it failed, the next commit tries again; not in a busy loop.
-        self.unsynced = None;
     }
 }
 

@@ -99,8 +99,26 @@ CREATE FUNCTION gristmill.end_attempts(
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_some record;
+    v_some    record;
+    v_last    record;
+    v_entry   jsonb;
+    v_entries jsonb[];
 BEGIN
+    -- The line that each attempt gets in its task's history. Neighbours mostly
+    -- have the same, and making one costs as much as storing a task.
+    FOR v_some IN
+        SELECT u.worker, u.began, u.outcome, u.error
+          FROM unnest(p_workers, p_begans, p_outcomes, p_errors)
+               WITH ORDINALITY AS u (worker, began, outcome, error, nth) ORDER BY u.nth
+    LOOP
+        IF v_entry IS NULL OR v_last IS DISTINCT FROM v_some THEN
+            v_entry := jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
+                'worker', v_some.worker, 'claimed_at', least(v_some.began, p_now),
+                'ended_at', p_now, 'end', v_some.outcome, 'error', v_some.error)));
+            v_last := v_some;
+        END IF;
+        v_entries := v_entries || v_entry;
+    END LOOP;
     FOR v_some IN
         WITH ended AS MATERIALIZED (
             SELECT t.id, t.created_at, t.run_at, t.queue, t.attempts + 1 AS attempts,
@@ -125,17 +143,14 @@ BEGIN
                                      jsonb_array_length(t.history) - p_kept + 1))
                         WHEN jsonb_typeof(t.history) = 'array' THEN t.history
                         ELSE '[]' END
-                   || jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
-                          'worker', t.worker, 'claimed_at', t.began, 'ended_at', p_now,
-                          'end', CASE WHEN n.kind = 'cancelled' THEN n.kind ELSE t.outcome END,
-                          'error', t.said))) AS history
-              FROM unnest(p_tasks, p_tokens, p_workers, p_begans, p_cancels, p_positions,
-                          p_outcomes, p_errors, p_ats, p_started)
+                   || t.entry AS history
+              FROM unnest(p_tasks, p_tokens, p_begans, p_cancels, p_positions, p_outcomes,
+                          p_errors, p_ats, p_started, v_entries)
                 AS t (id, created_at, run_at, queue, attempts, claims, expiries,
                       started_releases, priority, encoding, blocked, in_flight, delayed, slotted,
                       unique_active, key, grp, source, headers, payload, prev_run_at, claimed_at,
                       settled, error, history, note, note_by, failed_at, resolved_by, resolved_at,
-                      token, worker, began, cancel, position, outcome, said, at, started)
+                      token, began, cancel, position, outcome, said, at, started, entry)
               JOIN gristmill.queue q ON q.number = t.queue
              CROSS JOIN LATERAL gristmill.after_attempt(t.outcome, t.said, t.at, t.started,
                        t.cancel, t.id, t.attempts + 1, t.claims + 1, t.expiries,

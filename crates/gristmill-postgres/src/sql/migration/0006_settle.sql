@@ -143,6 +143,7 @@ DECLARE
     v_tasks     gristmill.task[];
     v_asked     bigint[];
     v_nths      integer[];
+    v_open      bigint[];
     v_settled   bigint[];
     v_id        bigint;
     v_at        integer;
@@ -181,24 +182,49 @@ BEGIN
         v_held := v_lease.ids;
         v_tasks := v_lease.tasks;
         v_asked := v_lease.asked;
-        v_nths := v_lease.nths;
+        v_open := v_lease.open;
         v_settled := '{}';
         v_at := 0;
-        FOR i IN 1..cardinality(v_asked) LOOP
-            v_id := v_asked[i];
-            CONTINUE WHEN v_id <> ALL (v_lease.open);
-            -- Mostly they are named in the order of the claim.
-            v_at := CASE WHEN v_held[v_at + 1] = v_id THEN v_at + 1
-                         ELSE array_position(v_held, v_id) END;
-            e_tasks := e_tasks || v_tasks[v_at];
-            e_positions := e_positions || v_nths[i];
-            e_cancels := e_cancels || coalesce(v_id = ANY (v_lease.cancelled), false);
-            e_outcomes := e_outcomes || v_lease.outcomes[i];
-            e_errors := e_errors || v_lease.errors[i];
-            e_ats := e_ats || v_lease.ats[i];
-            e_started := e_started || v_lease.started[i];
-            v_settled := v_settled || v_id;
-        END LOOP;
+        IF cardinality(v_open) = cardinality(v_held) THEN
+            -- Nothing of it was settled before: all that is asked for is open.
+            FOREACH v_id IN ARRAY v_asked LOOP
+                -- Mostly they are named in the order of the claim.
+                v_at := CASE WHEN v_held[v_at + 1] = v_id THEN v_at + 1
+                             ELSE array_position(v_held, v_id) END;
+                EXIT WHEN v_at IS NULL;
+                e_tasks := e_tasks || v_tasks[v_at];
+            END LOOP;
+            IF v_at IS NOT NULL THEN
+                v_settled := v_asked;
+                e_positions := e_positions || v_lease.nths;
+                e_outcomes := e_outcomes || v_lease.outcomes;
+                e_errors := e_errors || v_lease.errors;
+                e_ats := e_ats || v_lease.ats;
+                e_started := e_started || v_lease.started;
+                e_cancels := e_cancels || CASE WHEN v_lease.cancelled IS NULL
+                    THEN array_fill(false, ARRAY[cardinality(v_asked)])
+                    ELSE ARRAY(SELECT x.id = ANY (v_lease.cancelled)
+                                 FROM unnest(v_asked) WITH ORDINALITY AS x (id, nth)
+                                ORDER BY x.nth) END;
+            ELSE
+                e_tasks := e_tasks[1:coalesce(cardinality(e_positions), 0)];
+            END IF;
+        END IF;
+        IF v_settled = '{}' THEN
+            v_nths := v_lease.nths;
+            FOR i IN 1..cardinality(v_asked) LOOP
+                v_id := v_asked[i];
+                CONTINUE WHEN array_position(v_open, v_id) IS NULL;
+                e_tasks := e_tasks || v_tasks[array_position(v_held, v_id)];
+                e_positions := e_positions || v_nths[i];
+                e_cancels := e_cancels || coalesce(v_id = ANY (v_lease.cancelled), false);
+                e_outcomes := e_outcomes || v_lease.outcomes[i];
+                e_errors := e_errors || v_lease.errors[i];
+                e_ats := e_ats || v_lease.ats[i];
+                e_started := e_started || v_lease.started[i];
+                v_settled := v_settled || v_id;
+            END LOOP;
+        END IF;
         CONTINUE WHEN v_settled = '{}';
         e_tokens := e_tokens || array_fill(v_lease.token, ARRAY[cardinality(v_settled)]);
         e_workers := e_workers || array_fill(v_lease.worker, ARRAY[cardinality(v_settled)]);

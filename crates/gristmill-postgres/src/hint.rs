@@ -203,6 +203,16 @@ impl Hints {
         }
     }
 
+    /// Something came back that falls due then: places at or behind that time would
+    /// pass it by.
+    pub(crate) fn forget_past(&self, queue: &QueueName, run_at: Timestamp) {
+        if let Some(known) = self.lock().get_mut(queue)
+            && known.places.values().any(|place| place.run_at >= run_at)
+        {
+            known.places.clear();
+        }
+    }
+
     /// This process may have put something behind any hint.
     pub(crate) fn forget_all(&self) {
         for known in self.lock().values_mut() {
@@ -298,6 +308,16 @@ mod tests {
         assert_eq!(ended(vec![level(0, 10)], true), [level(-5, 3), level(0, 10)]);
         assert_eq!(ended(Vec::new(), true), [level(-5, 3), level(0, 10)], "it reached them all");
         assert_eq!(ended(vec![level(-5, 4)], false), [level(-5, 4), level(0, 10)]);
+    }
+
+    #[test]
+    fn what_comes_back_behind_the_place_leaves_it_where_it_is() {
+        let hints = Hints::default();
+        hints.ended(&queue(), at(7, Some(MS)), MS);
+        hints.forget_past(&queue(), Timestamp::EPOCH.after(MS));
+        assert_eq!(hints.begin(&queue(), MS).hints, hint(7));
+        hints.forget_past(&queue(), Timestamp::EPOCH);
+        assert_eq!(hints.begin(&queue(), MS), Begin::front());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use gristmill_core::settings::lease_fault;
 use gristmill_core::settlement::need_turns;
 use gristmill_core::{
     Became, ExtendAnswer, Extension, FollowUp, Limits, NewTask, Outcome, PutAnswer, QueueName,
-    Refusal, Result, SettleAnswer, Settlement, StoreError, TaskId, When,
+    Refusal, Result, SettleAnswer, Settlement, StoreError, TaskId, Timestamp, When,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -126,9 +126,7 @@ impl<'a> Settling<'a> {
                 .map(|()| asked.iter().map(|a| a.error().map(|e| limits.cut_error(&e))).collect()),
             ats: each.map(|()| {
                 let at = |a: &Asked<'_>| match a.when() {
-                    Some(at @ When::At(_)) => {
-                        Some(At(at.instant(gristmill_core::Timestamp::EPOCH)))
-                    }
+                    Some(at @ When::At(_)) => Some(At(at.instant(Timestamp::EPOCH))),
                     _ => None,
                 };
                 asked.iter().map(at).collect()
@@ -188,6 +186,10 @@ impl<'a> Settling<'a> {
 pub(crate) struct Settled {
     pub(crate) answers: Vec<SettleAnswer>,
     pub(crate) woken: Vec<QueueName>,
+    /// Of them, those where something may stand anywhere in the order.
+    freed: Vec<QueueName>,
+    /// When the first of those falls due that went back.
+    earliest: Option<Timestamp>,
 }
 
 /// Reads the answers of `settle_many`; nothing when it refused follow-ups, which
@@ -234,8 +236,12 @@ pub(crate) fn settled(row: &impl Answer, asked: &[Asked<'_>]) -> Result<Option<S
             _ => SettleAnswer::LeaseLost,
         });
     }
-    let woken = woken.iter().map(|name| codec::queue_name(name)).collect::<Result<_>>()?;
-    Ok(Some(Settled { answers, woken }))
+    let freed: Vec<String> = column::<Option<_>>(row, 11)?.unwrap_or_default();
+    let named = |names: &[String]| -> Result<Vec<QueueName>> {
+        names.iter().map(|name| codec::queue_name(name)).collect()
+    };
+    let earliest = run_ats.iter().flatten().map(|at| at.0).min();
+    Ok(Some(Settled { answers, woken: named(&woken)?, freed: named(&freed)?, earliest }))
 }
 
 /// The follow-ups' answers, in the order they were sent.
@@ -324,12 +330,27 @@ impl Inner {
             let rows = self.pool.write(Sql::Settle, &settling.values()).await?;
             let row = rows.first().ok_or_else(|| corrupt("a settlement", "it has no answer"))?;
             if let Some(done) = settled(row, &asked)? {
-                self.woken(&done.woken);
+                self.settled_woken(&done);
                 return Ok(done.answers);
             }
             self.amend(row, &mut asked).await?;
         }
         Err(StoreError::Busy("follow-ups are refused that could stand a moment ago".to_owned()))
+    }
+
+    /// Wakes who waits for what settlements brought. Claims begin from the front
+    /// again only where something may stand before the place they are at: what
+    /// went back mostly stands behind it.
+    fn settled_woken(&self, done: &Settled) {
+        for queue in &done.woken {
+            if done.freed.contains(queue) {
+                self.hints.forget(queue);
+            } else if let Some(earliest) = done.earliest {
+                self.hints.forget_past(queue, earliest);
+            }
+            self.notifier.tell(queue);
+        }
+        self.ear.wake.wake(&done.woken);
     }
 
     /// Decides what the attempts become whose follow-ups the store refused.

@@ -52,7 +52,7 @@ pub(crate) struct Inner {
     /// For puts that wait for somebody else's open transaction.
     pub(crate) turns: Turns,
     pub(crate) ear: Arc<Ear>,
-    notifier: Notifier,
+    pub(crate) notifier: Notifier,
     unfolded: Mutex<u32>,
     /// The store's own id, so that a transaction can be told from another's.
     pub(crate) id: String,

@@ -87,14 +87,15 @@ $$;
 --   p_tasks      as they were before the claim
 --   p_tokens     of their leases; remembered as what settled them, unless it expired
 --   p_positions  what the answers name them by
--- One row a queue; is_woken says that something of it may be claimable now.
+-- One row a queue; is_woken says that something of it may be claimable now, and
+-- is_freed that it is something that waited, from wherever in the order.
 CREATE FUNCTION gristmill.end_attempts(
     p_tasks gristmill.task[], p_tokens uuid[], p_workers text[], p_begans timestamptz[],
     p_cancels boolean[], p_positions integer[], p_outcomes text[], p_errors text[],
     p_ats timestamptz[], p_started boolean[], p_free integer, p_kept integer, p_now timestamptz
 ) RETURNS TABLE (
     queue integer, positions integer[], became smallint[], run_ats timestamptz[],
-    failed bigint[], is_woken boolean
+    failed bigint[], is_woken boolean, is_freed boolean
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -223,11 +224,9 @@ BEGIN
         became := v_some.became;
         run_ats := v_some.run_ats;
         failed := v_some.failed;
-        is_woken := v_some.is_woken;
-        IF v_some.freed IS NOT NULL THEN
-            is_woken := gristmill.free_keys(queue, v_some.freed, v_some.is_active, p_now) > 0
-                        OR is_woken;
-        END IF;
+        is_freed := v_some.freed IS NOT NULL
+            AND gristmill.free_keys(queue, v_some.freed, v_some.is_active, p_now) > 0;
+        is_woken := v_some.is_woken OR is_freed;
         RETURN NEXT;
     END LOOP;
 END

@@ -134,7 +134,8 @@ $$;
 CREATE FUNCTION gristmill.settle_rest(
     p_positions integer[], p_tokens uuid[], p_ids bigint[], p_outcomes text[], p_errors text[],
     p_ats timestamptz[], p_started boolean[], p_free integer, p_kept integer, p_now timestamptz,
-    OUT recorded integer[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken integer[]
+    OUT recorded integer[], OUT became smallint[], OUT run_ats timestamptz[],
+    OUT woken integer[], OUT freed integer[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -255,6 +256,9 @@ BEGIN
         IF v_some.is_woken THEN
             woken := woken || v_some.queue;
         END IF;
+        IF v_some.is_freed THEN
+            freed := freed || v_some.queue;
+        END IF;
     END LOOP;
 END
 $$;
@@ -285,7 +289,8 @@ $$;
 CREATE FUNCTION gristmill.settle_now(
     p_tokens uuid[], p_ids bigint[], p_outcomes text[], p_errors text[], p_ats timestamptz[],
     p_started boolean[], p_free integer, p_kept integer, p_now timestamptz,
-    OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken integer[]
+    OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[],
+    OUT woken integer[], OUT freed integer[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -310,6 +315,7 @@ BEGIN
     IF v_ids IS NOT NULL THEN
         SELECT s.recorded, s.woken INTO v_recorded, woken
           FROM gristmill.settle_done(v_tokens, v_ids, p_now) s;
+        freed := woken;
         IF v_recorded IS NOT NULL THEN
             v_left := v_left || ARRAY(
                 SELECT coalesce(v_nths[r.nth], r.nth::integer)
@@ -323,19 +329,28 @@ BEGIN
     answers := array_fill(0::smallint, ARRAY[v_count]);
     became := array_fill(0::smallint, ARRAY[v_count]);
     run_ats := array_fill(NULL::timestamptz, ARRAY[v_count]);
-    SELECT * INTO v_some FROM gristmill.settle_rest(v_left, p_tokens, p_ids, p_outcomes, p_errors,
-        p_ats, p_started, p_free, p_kept, p_now);
+    -- Without positions where all are meant: each would be looked for among all.
+    SELECT * INTO v_some FROM gristmill.settle_rest(
+        CASE WHEN cardinality(v_left) < v_count THEN v_left END, p_tokens, p_ids, p_outcomes,
+        p_errors, p_ats, p_started, p_free, p_kept, p_now);
     woken := woken || v_some.woken;
+    freed := freed || v_some.freed;
     IF v_some.recorded IS NOT NULL THEN
+        IF v_some.recorded = ARRAY(SELECT generate_series(1, v_count)) THEN
+            became := v_some.became;
+            run_ats := v_some.run_ats;
+            RETURN;
+        END IF;
         -- By position again; and what is left over has no lease behind it.
         SELECT array_agg(coalesce(r.became, 0::smallint) ORDER BY x.nth),
-               array_agg(r.run_at ORDER BY x.nth),
-               array_agg(x.nth ORDER BY x.nth) FILTER (WHERE r.position IS NULL
-                                                         AND x.is_left)
-          INTO became, run_ats, v_left
-          FROM (SELECT g AS nth, g = ANY (v_left) AS is_left FROM generate_series(1, v_count) g) x
+               array_agg(r.run_at ORDER BY x.nth)
+          INTO became, run_ats
+          FROM generate_series(1, v_count) AS x (nth)
           LEFT JOIN unnest(v_some.recorded, v_some.became, v_some.run_ats)
                  AS r (position, became, run_at) ON r.position = x.nth;
+        v_left := CASE WHEN cardinality(v_some.recorded) < cardinality(v_left)
+                       THEN ARRAY(SELECT l FROM unnest(v_left) l
+                                   WHERE l <> ALL (v_some.recorded)) END;
     END IF;
     FOREACH i IN ARRAY coalesce(v_left, '{}') LOOP
         answers[i] := gristmill.unheld(p_ids[i], p_tokens[i], p_now);
@@ -349,7 +364,8 @@ $$;
 CREATE FUNCTION gristmill.settle_later(
     p_tokens uuid[], p_ids bigint[], p_outcomes text[], p_errors text[], p_ats timestamptz[],
     p_started boolean[], p_free integer, p_kept integer, p_now timestamptz, p_clock timestamptz,
-    OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken integer[]
+    OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[],
+    OUT woken integer[], OUT freed integer[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -389,6 +405,7 @@ BEGIN
                 p_free, p_kept, p_clock);
         IF woken IS NULL OR v_lease.queue <> ALL (woken) THEN
             woken := woken || v_lease.queue;
+            freed := woken;
         END IF;
         CONTINUE WHEN v_end = 'done';
         SELECT q.* INTO v_queue FROM gristmill.queue q WHERE q.number = v_lease.queue;
@@ -535,6 +552,8 @@ $$;
 --               table and column in follow_sources and follow_columns): nothing
 --               was settled, put or counted. The caller decides what its task's
 --               attempt becomes, and asks again without it
+--   woken       queues that have something to claim now; freed: those where it
+--               may stand anywhere in the order, and not by its new time
 --   p_own       the transaction is this call's own: settled at once
 --   p_in_turn   a task is named twice, or a follow-up's id by two tasks: one
 --               settlement after the other, each with its follow-ups
@@ -555,7 +574,7 @@ CREATE FUNCTION gristmill.settle_many(
     OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken text[],
     OUT follow_ups smallint[], OUT follow_ids bigint[], OUT follow_run_ats timestamptz[],
     OUT follow_sources text[], OUT follow_details text[], OUT is_refused boolean,
-    OUT follow_columns text[]
+    OUT follow_columns text[], OUT freed text[]
 )
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off
@@ -565,6 +584,7 @@ DECLARE
     v_now     timestamptz := coalesce(p_now, clock_timestamp());
     v_ats     timestamptz[] := p_ats;
     v_numbers integer[];
+    v_freed   integer[];
     v_some    record;
     v_put     record;
     v_set     text;
@@ -600,6 +620,7 @@ BEGIN
         became := v_some.became;
         run_ats := v_some.run_ats;
         woken := v_some.woken;
+        freed := v_some.freed;
         follow_ups := v_some.follow_ups;
         follow_ids := v_some.follow_ids;
         follow_run_ats := v_some.follow_run_ats;
@@ -626,6 +647,7 @@ BEGIN
     became := v_some.became;
     run_ats := v_some.run_ats;
     v_numbers := v_some.woken;
+    v_freed := v_some.freed;
     IF f_of IS NOT NULL THEN
         follow_ups := array_fill(NULL::smallint, ARRAY[cardinality(f_of)]);
         follow_ids := array_fill(NULL::bigint, ARRAY[cardinality(f_of)]);
@@ -688,7 +710,12 @@ BEGIN
                 END IF;
             END IF;
             woken := woken || v_some.queue;
+            freed := freed || v_some.queue;
         END LOOP;
+    END IF;
+    IF v_freed IS NOT NULL THEN
+        freed := freed || ARRAY(SELECT q.name::text FROM gristmill.queue q
+                                 WHERE q.number = ANY (v_freed));
     END IF;
     IF v_numbers IS NOT NULL THEN
         woken := woken || ARRAY(SELECT q.name::text FROM gristmill.queue q
@@ -709,7 +736,7 @@ CREATE FUNCTION gristmill.settle_in_turn(
     OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken text[],
     OUT follow_ups smallint[], OUT follow_ids bigint[], OUT follow_run_ats timestamptz[],
     OUT follow_sources text[], OUT follow_details text[], OUT is_refused boolean,
-    OUT follow_columns text[]
+    OUT follow_columns text[], OUT freed text[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -759,6 +786,7 @@ BEGIN
             became[i] := CASE WHEN v_one.answers IS NULL THEN 0 ELSE v_one.became[1] END;
             run_ats[i] := v_one.run_ats[1];
             woken := woken || v_one.woken;
+            freed := freed || v_one.freed;
         END LOOP;
     EXCEPTION WHEN SQLSTATE 'GM001' THEN
         NULL;

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use gristmill_core::memory::{LeaseRecord, State};
+use gristmill_core::policy::role::Role;
 use gristmill_core::{
-    Assignment, Counters, Leadership, Minute, Override, Queue, Result, Settings, Share, TaskId,
-    Timestamp, Token,
+    Assignment, Counters, Minute, Override, Queue, Result, Settings, Share, TaskId, Timestamp,
+    Token,
 };
 use gristmill_text::{
     LastSeenText, ProcessorRow, WorkerText, micros, origin, queue_name, settings, worker_id,
@@ -32,7 +33,7 @@ pub(crate) enum Fact {
     Clock(LastSeenText),
     Schedule(ScheduleText),
     NoSchedule(String),
-    Role { role: String, leader: String, term: u64, until: i64 },
+    Role { role: String, leader: String, term: u64, until: i64, hold: u64 },
     Worker { report: WorkerText<ProcessorRow>, since: i64, seen: i64 },
     NoWorker(String),
     Assignment { term: u64, shares: Vec<(String, String, u32)>, published_at: i64 },
@@ -182,12 +183,13 @@ impl Fact {
         }
     }
 
-    pub(crate) fn role(role: &str, held: &Leadership, until: Timestamp) -> Self {
+    pub(crate) fn role(role: &str, held: &Role) -> Self {
         Fact::Role {
             role: role.to_owned(),
             leader: held.leader.to_string(),
             term: held.term,
-            until: until.as_micros(),
+            until: held.until.as_micros(),
+            hold: micros(held.hold),
         }
     }
 
@@ -230,10 +232,9 @@ impl Fact {
                     .map_err(|e| corrupt("a schedule's name", e))?;
                 state.remove_schedule(&name);
             }
-            Fact::Role { role, leader, term, until } => {
-                let leader = worker_id(&leader);
-                let held = Leadership { leader, term, remaining: Duration::ZERO, mine: false };
-                state.restore_role(role, held, instant(until));
+            Fact::Role { role, leader, term, until, hold } => {
+                let (leader, hold) = (worker_id(&leader), Duration::from_micros(hold));
+                state.restore_role(role, Role { leader, term, until: instant(until), hold });
             }
             Fact::Worker { report, since, seen } => {
                 state.restore_worker(report.into_report()?, instant(since), instant(seen));

@@ -124,7 +124,7 @@ impl Held {
             });
         }
         for role in &changes.roles {
-            facts.extend(ledger.role(role).map(|(held, until)| Fact::role(role, held, until)));
+            facts.extend(ledger.role(role).map(|held| Fact::role(role, held)));
         }
         for id in &changes.workers {
             facts.push(match ledger.worker(id) {

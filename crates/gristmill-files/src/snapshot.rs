@@ -33,7 +33,7 @@ fn facts(ledger: &Ledger, now: Timestamp) -> Vec<Fact> {
     facts.extend(ledger.tokens().filter_map(|token| ledger.lease_record(token)).map(Fact::lease));
     facts.extend(ledger.all_schedules().map(|s| Fact::Schedule(ScheduleText::new(s))));
     for role in ledger.all_roles() {
-        facts.extend(ledger.role(role).map(|(held, until)| Fact::role(role, held, until)));
+        facts.extend(ledger.role(role).map(|held| Fact::role(role, held)));
     }
     facts.extend(ledger.all_workers().filter_map(|id| ledger.worker(id)).map(worker));
     facts.extend(ledger.assignment().map(Fact::assignment));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gristmill_core::assignment::MANAGER;
+use gristmill_core::policy::role::{self, Role};
 use gristmill_core::{
     Assignment, Leadership, Published, Result, Timestamp, WorkerId, WorkerReport, WorkerView,
 };
@@ -10,6 +11,7 @@ use gristmill_text::{NamedProcessor, WorkerText};
 
 use crate::answer::{column, readable};
 use crate::codec;
+use crate::pool::Taken;
 use crate::sql::Sql;
 use crate::store::Inner;
 use crate::wire::At;
@@ -32,26 +34,13 @@ impl Inner {
         connection.run(Sql::RoleEnsure, &[&role, &At(Timestamp::EPOCH)]).await?;
         let now = self.time(&mut connection).await?;
         let held = held(&connection.run(Sql::RoleGet, &[&role]).await?)?;
-        let term = match held {
-            Some(held) if held.until > now && held.leader == who.as_str() => held.term,
-            Some(held) if held.until > now => {
-                connection.roll_back().await?;
-                return Ok(Leadership {
-                    leader: codec::worker_id(&held.leader),
-                    term: held.term,
-                    remaining: held.until.since(now),
-                    mine: false,
-                });
-            }
-            // A holder that let its time run out begins a new term: somebody
-            // else may have led in between.
-            Some(held) => held.term + 1,
-            None => 1,
-        };
-        let until = At(now.after(hold));
-        connection.run(Sql::RoleSave, &[&role, &who.as_str(), &signed(term), &until]).await?;
+        let spared = |heartbeat| self.held_back(heartbeat);
+        let (answer, changed) = role::campaign(held, who, hold, now, spared);
+        if let Some(changed) = changed {
+            save(&mut connection, role, &changed).await?;
+        }
         connection.commit().await?;
-        Ok(Leadership { leader: who.clone(), term, remaining: hold, mine: true })
+        Ok(answer)
     }
 
     /// Gives a role up; its term stays on record.
@@ -60,15 +49,12 @@ impl Inner {
         connection.begin().await?;
         let now = self.time(&mut connection).await?;
         let held = held(&connection.run(Sql::RoleGet, &[&role]).await?)?;
-        let mine = held.filter(|held| held.leader == who.as_str() && held.until > now);
-        let resigned = mine.is_some();
-        if let Some(held) = mine {
-            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-                [&role, &held.leader, &signed(held.term), &At(now)];
-            connection.run(Sql::RoleSave, &values).await?;
+        let given_up = held.and_then(|held| held.given_up(who, now));
+        if let Some(given_up) = &given_up {
+            save(&mut connection, role, given_up).await?;
         }
         connection.commit().await?;
-        Ok(resigned)
+        Ok(given_up.is_some())
     }
 
     /// Keeps a worker's report as its last.
@@ -127,21 +113,25 @@ impl Inner {
     }
 }
 
-/// Who holds a role.
-struct Role {
-    leader: String,
-    term: u64,
-    until: Timestamp,
-}
-
 /// The role's holder; none while nobody ever held it.
 fn held(rows: &[tokio_postgres::Row]) -> Result<Option<Role>> {
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    let term = codec::count(column(row, 1)?);
-    let role = Role { leader: column(row, 0)?, term, until: column::<At>(row, 2)?.0 };
+    let role = Role {
+        leader: codec::worker_id(column(row, 0)?),
+        term: codec::count(column(row, 1)?),
+        until: column::<At>(row, 2)?.0,
+        hold: codec::from_span(column(row, 3)?),
+    };
     Ok(Some(role).filter(|role| role.term > 0))
+}
+
+async fn save(connection: &mut Taken<'_>, name: &str, role: &Role) -> Result<()> {
+    let (term, hold) = (signed(role.term), codec::span(role.hold));
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+        [&name, &role.leader.as_str(), &term, &At(role.until), &hold];
+    connection.run(Sql::RoleSave, &values).await.map(drop)
 }
 
 fn signed(term: u64) -> i64 {

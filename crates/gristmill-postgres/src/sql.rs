@@ -77,7 +77,7 @@ statements! {
     ScheduleStanding = include_str!("sql/schedule_standing.sql"), (INT8_ARRAY);
     RoleEnsure = include_str!("sql/role_ensure.sql"), (TEXT, TIMESTAMPTZ);
     RoleGet = include_str!("sql/role_get.sql"), (TEXT);
-    RoleSave = include_str!("sql/role_save.sql"), (TEXT, TEXT, INT8, TIMESTAMPTZ);
+    RoleSave = include_str!("sql/role_save.sql"), (TEXT, TEXT, INT8, TIMESTAMPTZ, INT8);
     WorkerSave = include_str!("sql/worker_save.sql"), (TEXT, TEXT, TIMESTAMPTZ);
     WorkerForget = include_str!("sql/worker_forget.sql"), (TEXT);
     WorkerAll = include_str!("sql/worker_all.sql"), ();

@@ -156,14 +156,18 @@ impl Inner {
         self.clock.as_ref().map_or_else(|| self.steady.monotonic(), |clock| clock.monotonic())
     }
 
-    /// Now within a transaction.
+    /// Now within a transaction; a jump is noticed on the way.
     pub(crate) async fn time(&self, connection: &mut Taken<'_>) -> Result<Timestamp> {
         if let Some(now) = self.now() {
+            self.held();
             return Ok(now.0);
         }
+        let begun = self.steady.monotonic();
         let rows = connection.run(Sql::Now, &[&None::<At>]).await?;
         let row = rows.first().ok_or_else(|| corrupt("the time", "it has no answer"))?;
-        Ok(column::<At>(row, 0)?.0)
+        let now = column::<At>(row, 0)?.0;
+        self.observe(now, begun);
+        Ok(now)
     }
 
     /// Takes note of the time, and says how long ago it was last distrusted.
@@ -174,6 +178,11 @@ impl Inner {
             guard.observe(now.0, monotonic, Duration::ZERO);
         }
         guard.held_for(monotonic).map(codec::span)
+    }
+
+    /// How long holders that say so often that they are alive are waited for.
+    pub(crate) fn held_back(&self, heartbeat: Duration) -> Option<Duration> {
+        self.guard().held_back(self.monotonic(), heartbeat)
     }
 
     /// Compares the server's clock with our own pace: a jump, or an answer

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gristmill_core::assignment::MANAGER;
-use gristmill_core::policy::reclaim_guard::heartbeat;
+use gristmill_core::policy::role::{self, Role};
 use gristmill_core::{
     Assignment, Leadership, Published, Result, Timestamp, WorkerId, WorkerReport, WorkerView,
 };
@@ -21,26 +21,22 @@ fn report(stored: &str) -> Result<WorkerReport> {
     text.into_report()
 }
 
-/// Who holds a role.
-struct Role {
-    leader: String,
-    term: u64,
-    until: Timestamp,
-}
-
 impl Write<'_, '_> {
     fn role(&self, role: &str) -> Result<Option<Role>> {
         self.db.one(Sql::RoleGet, params![role], |row| {
             Ok(Role {
-                leader: row.get(0)?,
+                leader: codec::worker_id(&row.get::<_, String>(0)?),
                 term: unsigned(row.get(1)?),
                 until: Timestamp::from_micros(row.get(2)?),
+                hold: Duration::from_micros(unsigned(row.get(3)?)),
             })
         })
     }
 
-    fn save_role(&self, role: &str, leader: &str, term: u64, until: Timestamp) -> Result<()> {
-        self.db.run(Sql::RoleSave, params![role, leader, signed(term), until.as_micros()])?;
+    fn save_role(&self, name: &str, role: &Role) -> Result<()> {
+        let (term, until) = (signed(role.term), role.until.as_micros());
+        let values = params![name, role.leader.as_str(), term, until, codec::span(role.hold)];
+        self.db.run(Sql::RoleSave, values)?;
         Ok(())
     }
 
@@ -51,51 +47,21 @@ impl Write<'_, '_> {
         who: &WorkerId,
         hold: Duration,
     ) -> Result<Leadership> {
-        let spared = self.known.guard.held_back(self.monotonic, heartbeat(hold));
-        let term = match self.role(role)? {
-            Some(held) if held.until > self.now && held.leader == who.as_str() => held.term,
-            Some(held) if held.until > self.now.after(hold) => {
-                // A clock that was ahead gave it more than anybody asks for.
-                self.save_role(role, &held.leader, held.term, self.now.after(hold))?;
-                let leader = codec::worker_id(&held.leader);
-                return Ok(Leadership { leader, term: held.term, remaining: hold, mine: false });
-            }
-            Some(held) if held.until > self.now => {
-                return Ok(Leadership {
-                    leader: codec::worker_id(&held.leader),
-                    term: held.term,
-                    remaining: held.until.since(self.now),
-                    mine: false,
-                });
-            }
-            // After a jump its holder has until its next renewal to say that it
-            // is alive.
-            Some(held) if held.leader != who.as_str() && spared.is_some() => {
-                return Ok(Leadership {
-                    leader: codec::worker_id(&held.leader),
-                    term: held.term,
-                    remaining: spared.unwrap_or_default(),
-                    mine: false,
-                });
-            }
-            // A holder that let its time run out begins a new term: somebody
-            // else may have led in between.
-            Some(held) => held.term + 1,
-            None => 1,
-        };
-        self.save_role(role, who.as_str(), term, self.now.after(hold))?;
-        Ok(Leadership { leader: who.clone(), term, remaining: hold, mine: true })
+        let spared = |heartbeat| self.known.guard.held_back(self.monotonic, heartbeat);
+        let (answer, changed) = role::campaign(self.role(role)?, who, hold, self.now, spared);
+        if let Some(changed) = changed {
+            self.save_role(role, &changed)?;
+        }
+        Ok(answer)
     }
 
     /// Gives a role up; its term stays on record.
     pub(crate) fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
-        match self.role(role)? {
-            Some(held) if held.leader == who.as_str() && held.until > self.now => {
-                self.save_role(role, &held.leader, held.term, self.now)?;
-                Ok(true)
-            }
-            _ => Ok(false),
+        let given_up = self.role(role)?.and_then(|known| known.given_up(who, self.now));
+        if let Some(given_up) = &given_up {
+            self.save_role(role, given_up)?;
         }
+        Ok(given_up.is_some())
     }
 
     /// Keeps a worker's report as its last.

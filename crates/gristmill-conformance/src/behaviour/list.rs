@@ -207,6 +207,8 @@ macro_rules! for_each_behaviour {
                 rule_10_a_schedule_decided_by_a_wrong_clock_fires_again,
                 rule_10_a_small_step_back_fires_nothing_twice,
                 rule_10_a_role_survives_a_jump_either_way,
+                rule_10_a_jump_leaves_a_role_its_own_length,
+                rule_10_a_role_that_was_given_up_is_not_waited_for,
                 rule_10_a_claim_says_how_long_leases_are_held_back,
             }
             rule_10_time::{
@@ -289,6 +291,7 @@ macro_rules! for_each_behaviour {
             }
             verb_roles::{
                 verb_campaign_gives_a_role_to_one,
+                verb_campaign_with_a_shorter_hold_takes_nothing,
                 verb_campaign_that_races_has_one_winner,
                 verb_resign_gives_the_role_up,
                 verb_publish_assignment_asks_for_the_current_term,

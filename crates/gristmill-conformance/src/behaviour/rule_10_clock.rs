@@ -131,6 +131,35 @@ pub(super) async fn rule_10_a_role_survives_a_jump_either_way(f: &mut Fixture) {
     assert!(campaign("bob").await.mine);
 }
 
+pub(super) async fn rule_10_a_jump_leaves_a_role_its_own_length(f: &mut Fixture) {
+    let campaign = async |who: &str, hold| {
+        f.store.campaign("role", &worker(who), secs(hold)).await.expect("an answer")
+    };
+    assert!(campaign("ada", 300).await.mine);
+    f.clock.set_wall(f.now().after(secs(3600)));
+    // Its holder renews every hundred seconds, whatever others would do.
+    assert_eq!(campaign("bob", 3).await.remaining, secs(100));
+    f.advance(secs(99));
+    assert!(!campaign("bob", 3).await.mine);
+    assert!(campaign("ada", 300).await.mine);
+    f.clock.set_wall(f.now().before(secs(7200)));
+    assert_eq!(campaign("bob", 3).await.remaining, secs(300), "it has its whole length left");
+}
+
+pub(super) async fn rule_10_a_role_that_was_given_up_is_not_waited_for(f: &mut Fixture) {
+    let campaign = async |who: &str| {
+        f.store.campaign("role", &worker(who), secs(30)).await.expect("an answer")
+    };
+    assert!(campaign("ada").await.mine);
+    f.clock.set_wall(f.now().after(secs(3600)));
+    assert!(campaign("ada").await.mine);
+    assert!(f.store.resign("role", &worker("ada")).await.expect("an answer"));
+    assert!(campaign("bob").await.mine, "there is no holder to wait for");
+    assert!(f.store.resign("role", &worker("bob")).await.expect("an answer"));
+    f.clock.set_wall(f.now().before(secs(7200)));
+    assert!(campaign("ada").await.mine, "also when the clock says that it has time left");
+}
+
 pub(super) async fn rule_10_a_claim_says_how_long_leases_are_held_back(f: &mut Fixture) {
     let q = f.queue("q").await;
     f.enqueue(&q, task("x")).await;

@@ -38,6 +38,18 @@ pub(super) async fn verb_campaign_gives_a_role_to_one(f: &mut Fixture) {
     assert!(other.expect("an answer").mine);
 }
 
+pub(super) async fn verb_campaign_with_a_shorter_hold_takes_nothing(f: &mut Fixture) {
+    assert!(campaign(f, "ada", secs(300)).await.mine);
+    f.advance(secs(1));
+    assert_eq!(campaign(f, "bob", secs(1)).await.remaining, secs(299));
+    f.advance(secs(2));
+    assert!(!campaign(f, "bob", secs(1)).await.mine, "its holder is to renew within 300 s");
+    // A renewal says how long it holds from then on.
+    assert_eq!(campaign(f, "ada", secs(10)).await.remaining, secs(10));
+    f.advance(secs(10));
+    assert!(campaign(f, "bob", secs(300)).await.mine);
+}
+
 pub(super) async fn verb_campaign_that_races_has_one_winner(f: &mut Fixture) {
     let handles = f.handles().await;
     for term in 1..=5 {

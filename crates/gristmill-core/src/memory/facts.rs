@@ -1,11 +1,12 @@
 //! Everything but tasks as another store writes it down, and its way back.
 
 use super::declare::new_queue;
-use super::state::{Remembered, Role, State};
+use super::state::{Remembered, State};
+use crate::policy::role::Role;
 use crate::stats::MINUTES_KEPT;
 use crate::{
-    Assignment, Counters, Leadership, Limits, Minute, Queue, Schedule, ScheduleName, Timestamp,
-    WorkerId, WorkerReport,
+    Assignment, Counters, Limits, Minute, Queue, Schedule, ScheduleName, Timestamp, WorkerId,
+    WorkerReport,
 };
 
 /// What a caller's id takes in memory, its place in the table included.
@@ -164,8 +165,8 @@ impl State {
 
     /// Who holds a role, and until when.
     #[must_use]
-    pub fn role(&self, role: &str) -> Option<(&Leadership, Timestamp)> {
-        self.roles.get(role).map(|role| (&role.held, role.until))
+    pub fn role(&self, role: &str) -> Option<&Role> {
+        self.roles.get(role)
     }
 
     /// All roles that anyone ever held.
@@ -174,8 +175,8 @@ impl State {
     }
 
     /// Sets who holds a role.
-    pub fn restore_role(&mut self, role: String, held: Leadership, until: Timestamp) {
-        self.roles.insert(role, Role { held, until });
+    pub fn restore_role(&mut self, role: String, held: Role) {
+        self.roles.insert(role, held);
     }
 
     /// A worker's last report, when it first and when it last reported.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::state::{Role, State};
+use super::state::State;
 use crate::assignment::MANAGER;
-use crate::policy::reclaim_guard::heartbeat;
+use crate::policy::role;
 use crate::{Assignment, Leadership, Published, Timestamp, WorkerId, WorkerReport, WorkerView};
 
 impl State {
@@ -16,55 +16,24 @@ impl State {
         hold: Duration,
         now: Timestamp,
     ) -> Leadership {
-        let known = self.roles.get(role);
-        let term = match known {
-            Some(known) if known.held.leader == *who && known.until > now => known.held.term,
-            Some(known) if known.until > now.after(hold) => {
-                // A clock that was ahead gave it more than anybody asks for.
-                let held = Leadership { remaining: hold, mine: false, ..known.held.clone() };
-                let role_now = Role { held: held.clone(), until: now.after(hold) };
-                self.roles.insert(role.to_owned(), role_now);
-                return held;
-            }
-            Some(known) if known.until > now => {
-                return Leadership {
-                    remaining: known.until.since(now),
-                    mine: false,
-                    ..known.held.clone()
-                };
-            }
-            // After a jump its holder has until its next renewal to say that it
-            // is alive.
-            Some(known)
-                if known.held.leader != *who
-                    && self.guard.held_back(self.monotonic, heartbeat(hold)).is_some() =>
-            {
-                let left = self.guard.held_back(self.monotonic, heartbeat(hold));
-                let remaining = left.unwrap_or_default();
-                return Leadership { remaining, mine: false, ..known.held.clone() };
-            }
-            // A holder that let its time run out begins a new term: somebody
-            // else may have led in between, in another process's eyes.
-            Some(known) => known.held.term + 1,
-            None => 1,
-        };
-        let held = Leadership { leader: who.clone(), term, remaining: hold, mine: true };
-        let role_now = Role { held: held.clone(), until: now.after(hold) };
-        self.roles.insert(role.to_owned(), role_now);
-        held
+        let spared = |heartbeat| self.guard.held_back(self.monotonic, heartbeat);
+        let known = self.roles.get(role).cloned();
+        let (answer, changed) = role::campaign(known, who, hold, now, spared);
+        if let Some(changed) = changed {
+            self.roles.insert(role.to_owned(), changed);
+        }
+        answer
     }
 
     /// Gives a role up.
     pub fn resign(&mut self, role: &str, who: &WorkerId, now: Timestamp) -> bool {
-        let Some(known) = self.roles.get_mut(&role.to_owned()) else {
-            return false;
-        };
-        if known.held.leader != *who || known.until <= now {
-            return false;
+        let known = self.roles.get(role).cloned();
+        let given_up = known.and_then(|known| known.given_up(who, now));
+        let resigned = given_up.is_some();
+        if let Some(given_up) = given_up {
+            self.roles.insert(role.to_owned(), given_up);
         }
-        // The term stays on record, so that the next holder's is higher.
-        known.until = now;
-        true
+        resigned
     }
 
     /// Keeps a worker's report as its last.
@@ -87,7 +56,7 @@ impl State {
 
     /// Publishes the manager's word.
     pub fn publish_assignment(&mut self, assignment: Assignment, now: Timestamp) -> Published {
-        let current = self.roles.get(MANAGER).map_or(0, |role| role.held.term);
+        let current = self.roles.get(MANAGER).map_or(0, |role| role.term);
         if assignment.term != current || current == 0 {
             return Published::StaleTerm { current };
         }

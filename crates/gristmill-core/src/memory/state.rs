@@ -11,10 +11,11 @@ use crate::name::did_you_mean;
 use crate::policy::duplicate::Places;
 use crate::policy::outcome::Facts;
 use crate::policy::reclaim_guard::{LastSeen, ReclaimGuard};
+use crate::policy::role::Role;
 use crate::{
-    Assignment, Attempt, AttemptEnd, Counters, Leadership, Limits, Minute, Queue, QueueName,
-    Result, Schedule, ScheduleName, State as TaskState, StoreError, Task, TaskId, Timestamp, Token,
-    WorkerId, WorkerReport,
+    Assignment, Attempt, AttemptEnd, Counters, Limits, Minute, Queue, QueueName, Result, Schedule,
+    ScheduleName, State as TaskState, StoreError, Task, TaskId, Timestamp, Token, WorkerId,
+    WorkerReport,
 };
 
 /// Tasks, queues and all the rest in plain collections, with the rule of every
@@ -130,12 +131,6 @@ pub(super) struct Lease {
     /// The group and slot, on queues with `count` or `slots`.
     pub(super) group: String,
     pub(super) slot: Option<u32>,
-}
-
-#[derive(Debug)]
-pub(super) struct Role {
-    pub(super) held: Leadership,
-    pub(super) until: Timestamp,
 }
 
 #[derive(Debug)]

@@ -12,3 +12,4 @@ pub mod next_fire;
 pub mod outcome;
 pub mod reclaim_guard;
 pub mod refused_follow_up;
+pub mod role;

@@ -1,1 +1,1 @@
-SELECT leader, term, until FROM gristmill.role WHERE role = $1 FOR UPDATE
+SELECT leader, term, until, hold FROM gristmill.role WHERE role = $1 FOR UPDATE

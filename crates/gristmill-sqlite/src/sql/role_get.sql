@@ -1,1 +1,1 @@
-SELECT leader, term, until FROM gristmill_role WHERE role = ?1;
+SELECT leader, term, until, hold FROM gristmill_role WHERE role = ?1;

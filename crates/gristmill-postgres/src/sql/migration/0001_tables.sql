@@ -359,12 +359,14 @@ CREATE TABLE gristmill.schedule (
     created_at    timestamptz NOT NULL
 );
 
--- A row stays when its holder resigns: the next term must be higher.
+-- A row stays when its holder resigns: the next term must be higher. hold is how
+-- many microseconds the role lasts from its last renewal on.
 CREATE TABLE gristmill.role (
     role   text COLLATE "C" PRIMARY KEY,
     leader text        NOT NULL,
     term   bigint      NOT NULL,
-    until  timestamptz NOT NULL
+    until  timestamptz NOT NULL,
+    hold   bigint      NOT NULL
 );
 
 CREATE TABLE gristmill.worker (

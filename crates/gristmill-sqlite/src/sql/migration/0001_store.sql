@@ -244,12 +244,14 @@ CREATE TABLE gristmill_schedule (
     created_at    INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- A row stays when its holder resigns: the next term must be higher.
+-- A row stays when its holder resigns: the next term must be higher. hold is how
+-- long the role lasts from its last renewal on.
 CREATE TABLE gristmill_role (
     role   TEXT PRIMARY KEY,
     leader TEXT    NOT NULL,
     term   INTEGER NOT NULL,
-    until  INTEGER NOT NULL
+    until  INTEGER NOT NULL,
+    hold   INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE gristmill_worker (

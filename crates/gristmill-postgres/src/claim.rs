@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill_core::claim::damaged;
+use gristmill_core::policy::reclaim_guard::heartbeat;
 use gristmill_core::{
     Claim, ClaimRequest, ClaimedTask, Clock as _, Headers, Outcome, Payload, QueueName, Result,
     Settings, Settlement, TaskId,
@@ -25,6 +26,8 @@ impl Inner {
     pub(crate) async fn claim(self: &Arc<Self>, request: ClaimRequest) -> Result<Claim> {
         // The queue's own lease is checked where it is declared.
         request.lease_on(&Settings { lease: Duration::from_secs(60), ..Settings::default() })?;
+        // Before the hints, which a jump back makes forgotten.
+        let held = self.held();
         let begun = self.steady.monotonic();
         let Begin { hints, sweep, clean } = match request.source {
             None => self.hints.begin(&request.queue, begun),
@@ -47,7 +50,7 @@ impl Inner {
                     &hints.as_ref().map(|hints| &hints.run_ats),
                     &hints.as_ref().map(|hints| &hints.ids),
                     &sweep,
-                    &self.held(),
+                    &held,
                     &i64::try_from(self.limits.claim_bytes).unwrap_or(i64::MAX),
                     &i32::try_from(self.limits.reclaimed_leases).unwrap_or(i32::MAX),
                     &i32::try_from(self.limits.history).unwrap_or(i32::MAX),
@@ -66,6 +69,8 @@ impl Inner {
         let lease = from_span(column(first, 1)?);
         let mut claim = request.nothing_yet(lease, column(first, 2)?);
         claim.next_due = column::<Option<At>>(first, 3)?.map(|at| at.0.since(now));
+        let spared = column::<Option<i64>>(first, 23)?.map(|lease| heartbeat(from_span(lease)));
+        claim.held_back = spared.zip(held).map(|(beat, held)| beat.saturating_sub(from_span(held)));
         let swept = column::<Option<i64>>(first, 4)?.map(from_span);
         claim.failed = failed_by_expiry(first, 21)?;
         // The first row may be there for what is told of the claim itself.

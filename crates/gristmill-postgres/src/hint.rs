@@ -220,6 +220,14 @@ impl Hints {
         }
     }
 
+    /// The clock went back: what is known lies ahead of it.
+    pub(crate) fn forget_times(&self) {
+        for known in self.lock().values_mut() {
+            known.places.clear();
+            known.clean = None;
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<QueueName, Known>> {
         // Plain numbers are valid whatever a panicking holder did.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
@@ -318,6 +326,18 @@ mod tests {
         assert_eq!(hints.begin(&queue(), MS).hints, hint(7));
         hints.forget_past(&queue(), Timestamp::EPOCH);
         assert_eq!(hints.begin(&queue(), MS), Begin::front());
+    }
+
+    #[test]
+    fn nothing_is_known_once_the_clock_went_back() {
+        let hints = Hints::default();
+        let clean = Some(Timestamp::EPOCH.after(60_000 * MS));
+        let ended = |clean| Ended { hints: hint(7), front: false, swept: Some(MS), clean };
+        hints.ended(&queue(), ended(clean), MS);
+        hints.forget_times();
+        assert_eq!(hints.begin(&queue(), MS), Begin::front());
+        hints.ended(&queue(), ended(None), MS);
+        assert_eq!(hints.begin(&queue(), MS).clean, None, "leases run out before that time");
     }
 
     #[test]

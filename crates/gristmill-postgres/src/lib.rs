@@ -13,6 +13,7 @@ mod answer;
 pub mod bare;
 mod check;
 mod claim;
+mod clamp;
 mod codec;
 mod connection;
 mod declare;

@@ -38,8 +38,10 @@ impl Inner {
         let (answer, changed) = role::campaign(held, who, hold, now, spared);
         if let Some(changed) = changed {
             save(&mut connection, role, &changed).await?;
+            connection.commit().await?;
+        } else {
+            connection.roll_back().await?;
         }
-        connection.commit().await?;
         Ok(answer)
     }
 

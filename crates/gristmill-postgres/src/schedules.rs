@@ -86,6 +86,24 @@ impl Inner {
         Ok(schedule)
     }
 
+    /// Brings back schedules that a clock that was ahead decided too far.
+    pub(crate) async fn clamp_schedules(&self) -> Result<()> {
+        for known in self.schedules().await? {
+            let mut connection = self.pool.take().await?;
+            connection.begin().await?;
+            let now = self.time(&mut connection).await?;
+            match locked(&mut connection, &known.declared.name).await? {
+                Some(mut schedule) if schedule.is_ahead(now) => {
+                    schedule.clamp(now);
+                    save(&mut connection, &schedule).await?;
+                    connection.commit().await?;
+                }
+                _ => connection.roll_back().await?,
+            }
+        }
+        Ok(())
+    }
+
     /// Deletes a schedule; returns whether there was one.
     pub(crate) async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
         Ok(!self.pool.write(Sql::ScheduleRemove, &[&name.as_str()]).await?.is_empty())
@@ -120,8 +138,17 @@ impl Inner {
             return Ok(FireAnswer::Unknown);
         };
         let now = self.time(&mut connection).await?;
+        let ahead = self.is_back() && schedule.is_ahead(now);
+        if ahead {
+            schedule.clamp(now);
+        }
         if let Some(refused) = schedule.refuses(fire, now) {
-            connection.roll_back().await?;
+            if ahead {
+                save(&mut connection, &schedule).await?;
+                connection.commit().await?;
+            } else {
+                connection.roll_back().await?;
+            }
             return Ok(refused);
         }
         if schedule.takes_as_asked(fire, now) {

@@ -42,6 +42,8 @@ statements! {
     Reclaim = include_str!("sql/reclaim.sql"), (INT4, INT8, INT4, TIMESTAMPTZ);
     DueChores = include_str!("sql/due_chores.sql"), (TIMESTAMPTZ);
     DoChore = include_str!("sql/do_chore.sql"), (TEXT, TIMESTAMPTZ);
+    CutLeases = include_str!("sql/cut_leases.sql"), (INT4, TIMESTAMPTZ);
+    CountUndue = include_str!("sql/count_undue.sql"), (INT4, INT2, TIMESTAMPTZ, INT8, INT4, TIMESTAMPTZ);
     Fold = include_str!("sql/fold.sql"), ();
     CheckTasks = include_str!("sql/check_tasks.sql"), (INT8, INT8);
     CheckCounts = include_str!("sql/check_counts.sql"), ();

@@ -13,6 +13,7 @@ use gristmill_core::{
 use tokio_postgres::types::ToSql;
 
 use crate::answer::column;
+use crate::clamp::Back;
 use crate::codec;
 use crate::connection::Texts;
 use crate::errors::corrupt;
@@ -31,6 +32,9 @@ use crate::{Options, StatementMode, url};
 /// Changes after which appended counts are folded by this process.
 const FOLD_AFTER: u32 = 2_000;
 
+/// After an answer that took longer the server's clock is not compared with ours.
+const LONG_ANSWER: Duration = Duration::from_secs(1);
+
 /// Tasks in a schema of a PostgreSQL database.
 #[derive(Debug)]
 pub struct PostgresStore {
@@ -47,6 +51,7 @@ pub(crate) struct Inner {
     /// Our own pace, also in tests: what claims cost is measured in real time.
     pub(crate) steady: SystemClock,
     guard: Mutex<ReclaimGuard>,
+    pub(crate) back: Mutex<Back>,
     pub(crate) hints: Hints,
     pub(crate) group: Group,
     /// For puts that wait for somebody else's open transaction.
@@ -89,6 +94,7 @@ impl PostgresStore {
             clock: options.clock,
             steady: SystemClock::default(),
             guard: Mutex::default(),
+            back: Mutex::default(),
             hints: Hints::default(),
             group: Group::default(),
             turns: Turns::default(),
@@ -97,6 +103,7 @@ impl PostgresStore {
             unfolded: Mutex::new(0),
             id,
         };
+        inner.look_first().await?;
         Ok(PostgresStore { inner: Arc::new(inner) })
     }
 
@@ -170,14 +177,26 @@ impl Inner {
         Ok(now)
     }
 
+    /// A first look at the clock: a jump is a difference between two.
+    async fn look_first(&self) -> Result<()> {
+        self.held();
+        if self.clock.is_none() {
+            let begun = self.steady.monotonic();
+            let rows = self.pool.read(Sql::Now, &[&None::<At>]).await?;
+            if let Some(row) = rows.first() {
+                self.observe(column::<At>(row, 0)?.0, begun);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes note of the time, and says how long ago it was last distrusted.
     pub(crate) fn held(&self) -> Option<i64> {
-        let mut guard = self.guard();
         let monotonic = self.monotonic();
         if let Some(now) = self.now() {
-            guard.observe(now.0, monotonic, Duration::ZERO);
+            self.look(now.0, monotonic);
         }
-        guard.held_for(monotonic).map(codec::span)
+        self.guard().held_for(monotonic).map(codec::span)
     }
 
     /// How long holders that say so often that they are alive are waited for.
@@ -190,7 +209,30 @@ impl Inner {
     pub(crate) fn observe(&self, now: Timestamp, begun: Duration) {
         if self.clock.is_none() {
             let ended = self.steady.monotonic();
-            self.guard().observe(now, ended, ended.saturating_sub(begun));
+            self.guard().wait(ended, ended.saturating_sub(begun));
+            self.compare(now, begun);
+        }
+    }
+
+    /// The same without a word on how long it took: a statement with work of its
+    /// own says nothing of heartbeats.
+    pub(crate) fn compare(&self, now: Timestamp, begun: Duration) {
+        let took = self.steady.monotonic().saturating_sub(begun);
+        // The server read its clock somewhere in between. After a long answer
+        // nobody knows where, and that would look like a jump.
+        if self.clock.is_none() && took <= LONG_ANSWER {
+            self.look(now, begun + took / 2);
+        }
+    }
+
+    fn look(&self, now: Timestamp, monotonic: Duration) {
+        let went_back = {
+            let mut guard = self.guard();
+            guard.observe(now, monotonic, Duration::ZERO);
+            guard.take_went_back()
+        };
+        if went_back {
+            self.note_went_back();
         }
     }
 

@@ -11,10 +11,11 @@ use crate::codec::{self, count, from_span};
 use crate::errors::corrupt;
 use crate::sql::Sql;
 use crate::store::Inner;
+use crate::wire::At;
 
 /// A sweep goes on with a chore that has more to do for so long; the rest is the
 /// next one's.
-const LONGEST: Duration = Duration::from_millis(500);
+pub(crate) const LONGEST: Duration = Duration::from_millis(500);
 
 /// The tasks that failed because their last lease ran out; null where none did.
 pub(crate) fn failed_by_expiry(row: &Row, at: usize) -> Result<Vec<TaskId>> {
@@ -25,6 +26,7 @@ pub(crate) fn failed_by_expiry(row: &Row, at: usize) -> Result<Vec<TaskId>> {
 impl Inner {
     /// Takes back tasks of all queues whose lease ran out.
     pub(crate) async fn reclaim(&self) -> Result<u64> {
+        self.bring_back().await?;
         let mut report = SweepReport::default();
         self.reclaim_into(&mut report).await?;
         Ok(report.reclaimed)
@@ -51,6 +53,8 @@ impl Inner {
         let begun = self.steady.monotonic();
         let rows = self.pool.write(Sql::DueChores, &[&self.now()]).await?;
         let row = rows.first().ok_or_else(|| corrupt("a sweep", "it has no answer"))?;
+        self.compare(column::<At>(row, 2)?.0, begun);
+        self.bring_back().await?;
         let chores: Vec<String> = column(row, 0)?;
         let oldest_transaction = Some(from_span(column(row, 1)?));
         let mut report = SweepReport { oldest_transaction, ..SweepReport::default() };

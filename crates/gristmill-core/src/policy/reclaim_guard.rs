@@ -89,10 +89,15 @@ impl ReclaimGuard {
             let passed = monotonic.saturating_sub(monotonic_before);
             self.compare(wall, wall_before.after(passed), monotonic);
         }
+        self.wait(monotonic, waited_for_lock);
+        self.seen = Some((wall, monotonic));
+    }
+
+    /// Takes note of a wait for the lock alone.
+    pub fn wait(&mut self, monotonic: Duration, waited_for_lock: Duration) {
         if waited_for_lock > LOCK_WAIT {
             self.waited = Some(Distrust::from(monotonic));
         }
-        self.seen = Some((wall, monotonic));
     }
 
     fn compare(&mut self, wall: Timestamp, expected: Timestamp, monotonic: Duration) {

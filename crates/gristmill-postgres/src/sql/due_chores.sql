@@ -1,1 +1,1 @@
-SELECT chores, oldest_transaction FROM gristmill.due_chores($1)
+SELECT chores, oldest_transaction, now FROM gristmill.due_chores($1)

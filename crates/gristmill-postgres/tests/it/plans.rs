@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::poll_fn;
-use gristmill_core::SettingsPatch;
+use gristmill_core::{NewTask, SettingsPatch, Start};
 use gristmill_postgres::tokio_postgres::{self, AsyncMessage, NoTls};
 use serde_json::Value;
 
-use crate::support::{application, database_within, declare, store};
+use crate::support::{application, database_within, declare, put, stats, store, task};
 
 /// A queue whose due tasks stand behind what may not cost anything.
 const BACKLOG: &str = include_str!("backlog.sql");
@@ -159,4 +159,54 @@ async fn a_deleted_subject_costs_its_own_tasks() {
     }
     let left = client.query_one("SELECT count(*) FROM gristmill.tasks", &[]).await.unwrap();
     assert_eq!(left.get::<_, i64>(0), 30_000 - 3 * 102, "nothing else went");
+}
+
+#[tokio::test]
+async fn what_a_jump_back_makes_undue_is_counted_in_steps() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    // What the statistics say is as old as an empty store.
+    let client = application(&database.url()).await;
+    for table in ["task", "delayed"] {
+        let off = format!("ALTER TABLE gristmill.{table} SET (autovacuum_enabled = false)");
+        client.batch_execute(&off).await.unwrap();
+        client.batch_execute(&format!("VACUUM ANALYZE gristmill.{table}")).await.unwrap();
+    }
+    for queue in ["q", "r"] {
+        declare(&store, queue, SettingsPatch::default()).await;
+        let later = Start::After(std::time::Duration::from_secs(90));
+        let ready = |n: i16| NewTask { priority: n % 2, ..task("x") };
+        put(&store, queue, (0..600).map(ready).collect()).await;
+        let delayed = NewTask { start: later, ..task("x") };
+        put(&store, queue, vec![delayed; 600]).await;
+    }
+    let first = "SELECT * FROM gristmill.count_undue(NULL, NULL, NULL, NULL, 100,
+                                                     now() - interval '1 hour')";
+    let cost = visited(&database.url(), first, 1).await;
+    assert!(cost <= 600.0, "a step of 100 visited {cost} rows");
+    assert_eq!(stats(&store, "q").await.ready, 500);
+    client
+        .batch_execute(
+            "DO $$
+             DECLARE
+                 v_from  record;
+                 v_steps integer := 1;
+                 v_now   timestamptz := now() - interval '1 hour';
+             BEGIN
+                 SELECT * INTO v_from
+                   FROM gristmill.count_undue(NULL, NULL, NULL, NULL, 100, v_now);
+                 WHILE v_from.queue IS NOT NULL LOOP
+                     SELECT * INTO v_from FROM gristmill.count_undue(
+                         v_from.queue, v_from.level, v_from.run_at, v_from.id, 100, v_now);
+                     v_steps := v_steps + 1;
+                 END LOOP;
+                 ASSERT v_steps = 25, format('%s steps', v_steps);
+             END $$",
+        )
+        .await
+        .unwrap();
+    for queue in ["q", "r"] {
+        let stats = stats(&store, queue).await;
+        assert_eq!((stats.ready, stats.delayed), (0, 1200), "{queue}");
+    }
 }

@@ -76,7 +76,7 @@ BEGIN
         v_history := v_history - 0;
     END LOOP;
     RETURN v_history || jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
-        'worker', p_worker, 'claimed_at', p_claimed_at, 'ended_at', p_now, 'end', p_end,
+        'worker', p_worker, 'claimed_at', least(p_claimed_at, p_now), 'ended_at', p_now, 'end', p_end,
         'error', p_error)));
 END
 $$;

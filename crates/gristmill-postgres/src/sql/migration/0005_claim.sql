@@ -414,6 +414,8 @@ $$;
 --   p_clean     leases that ran out before this were all taken back, as an
 --               earlier answer said: dead entries in front of it are passed
 --               over. clean says that there are none up to now
+--   p_held      as of expire. held_back is the shortest lease that ran out and is
+--               left alone because of it, if nothing was taken
 --   p_own       the transaction is this call's own: without slots, unless the
 --               queue says otherwise, and if no lease was taken away, it may
 --               commit asynchronously, for a lost claim is only a redelivery
@@ -429,7 +431,7 @@ CREATE FUNCTION gristmill.claim_tasks(
     id bigint, payload bytea, encoding smallint, key text, grp text, source text,
     priority smallint, attempt integer, claims integer, created_at timestamptz,
     run_at timestamptz, prev_run_at timestamptz, headers text, expiries smallint,
-    concurrent integer, slot integer, failed bigint[], clean boolean
+    concurrent integer, slot integer, failed bigint[], clean boolean, held_back bigint
 )
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off
@@ -461,6 +463,7 @@ DECLARE
     v_failed  bigint[];
     v_passed  bigint[] := '{}';
     v_clean   boolean;
+    v_held    bigint;
 BEGIN
     SELECT * INTO v_queue FROM gristmill.queue q WHERE q.name = p_queue;
     IF NOT FOUND THEN
@@ -476,7 +479,7 @@ BEGIN
             NULL::timestamptz, NULL::bigint, NULL::bigint, NULL::bytea, NULL::smallint,
             NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
             NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::smallint,
-            NULL::integer, NULL::integer, NULL::bigint[], false;
+            NULL::integer, NULL::integer, NULL::bigint[], false, NULL::bigint;
         RETURN;
     END IF;
     v_clean := NOT EXISTS (SELECT 1 FROM gristmill.deadline d
@@ -555,12 +558,18 @@ BEGIN
     END IF;
 
     IF v_places IS NULL OR v_places = '{}' THEN
+        IF p_held IS NOT NULL AND NOT v_clean THEN
+            v_held := (SELECT extract(epoch FROM min(d.lease)) * 1000000
+                         FROM gristmill.deadline d
+                        WHERE d.queue = v_queue.number AND d.until <= v_now
+                          AND d.lease / 3 > gristmill.span(p_held));
+        END IF;
         RETURN QUERY SELECT v_now, v_micros, false,
             gristmill.next_due(v_queue.number, p_source, v_now), v_swept, NULL::bigint,
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
             NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
-            v_failed, v_clean;
+            v_failed, v_clean, v_held;
         RETURN;
     END IF;
     IF v_queue.count OR v_queue.slots IS NOT NULL THEN
@@ -586,7 +595,7 @@ BEGIN
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
             NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
-            v_failed, v_clean;
+            v_failed, v_clean, NULL::bigint;
     END IF;
     -- The tasks leave `task`, stand in the lease and are answered in one
     -- statement: each is read once and written once.
@@ -621,7 +630,7 @@ BEGIN
     SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, g.id, g.payload, g.encoding,
            g.key::text, g.grp::text, g.source::text, g.priority, g.attempts + 1, g.claims + 1,
            g.created_at, g.run_at, g.prev_run_at, g.headers::text, g.expiries, v_count, v_slot,
-           NULL::bigint[], v_clean
+           NULL::bigint[], v_clean, NULL::bigint
       FROM gone g;
 END
 $$;

@@ -354,7 +354,8 @@ $$;
 
 -- Which chores have something to do, by a look at the front of an index each.
 CREATE FUNCTION gristmill.due_chores(
-    p_now timestamptz DEFAULT NULL, OUT chores text[], OUT oldest_transaction bigint
+    p_now timestamptz DEFAULT NULL, OUT chores text[], OUT oldest_transaction bigint,
+    OUT now timestamptz
 )
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan SET jit = off
@@ -398,6 +399,7 @@ BEGIN
         AS c (name, is_due)
         WHERE c.is_due);
     oldest_transaction := gristmill.oldest_transaction(v_now);
+    now := v_now;
 END
 $$;
 
@@ -550,6 +552,117 @@ BEGIN
     ELSIF v_from.key <> '' THEN
         DELETE FROM gristmill.chore c WHERE c.name = 'unblock';
     END IF;
+END
+$$;
+
+-- After the clock went back: no lease lasts longer than its length. Whoever
+-- extends holds the deadline, and gives it its length himself. Tells how many
+-- were cut.
+CREATE FUNCTION gristmill.cut_leases(p_limit integer, p_now timestamptz DEFAULT NULL)
+RETURNS bigint
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    v_now   timestamptz := coalesce(p_now, clock_timestamp());
+    v_queue integer;
+    v_step  bigint;
+    v_cut   bigint := 0;
+BEGIN
+    FOR v_queue IN SELECT q.number FROM gristmill.queue q LOOP
+        UPDATE gristmill.deadline d SET until = gristmill.later(v_now, d.lease)
+         WHERE d.ctid = ANY (ARRAY(
+                   SELECT x.ctid FROM gristmill.deadline x
+                    WHERE x.queue = v_queue AND x.until > v_now
+                      AND x.until > gristmill.later(v_now, x.lease)
+                    ORDER BY x.until LIMIT p_limit - v_cut FOR UPDATE SKIP LOCKED));
+        GET DIAGNOSTICS v_step = ROW_COUNT;
+        v_cut := v_cut + v_step;
+    END LOOP;
+    RETURN v_cut;
+END
+$$;
+
+-- After the clock went back: tasks that count as ready but are not due any more
+-- count as delayed again. Looks at so many from a place in the claim order of all
+-- queues on (null: from the begin; without run_at: behind this level), and tells
+-- where to go on (null: all were seen). What somebody holds at the moment is
+-- passed over: it stays counted as it is until it leaves.
+CREATE FUNCTION gristmill.count_undue(
+    p_queue integer, p_level smallint, p_run_at timestamptz, p_id bigint, p_limit integer,
+    p_now timestamptz DEFAULT NULL,
+    OUT queue integer, OUT level smallint, OUT run_at timestamptz, OUT id bigint
+)
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_now    timestamptz := coalesce(p_now, clock_timestamp());
+    v_queue  integer := p_queue;
+    v_level  smallint := p_level;
+    v_run_at timestamptz := p_run_at;
+    v_id     bigint := p_id;
+    v_left   integer := p_limit;
+    v_seen   record;
+BEGIN
+    LOOP
+        IF v_run_at IS NULL THEN
+            IF v_queue IS NOT NULL THEN
+                v_level := gristmill.next_level(v_queue, NULL, v_level);
+            END IF;
+            WHILE v_level IS NULL LOOP
+                v_queue := (SELECT q.number FROM gristmill.queue q
+                             WHERE v_queue IS NULL OR q.number > v_queue
+                             ORDER BY q.number LIMIT 1);
+                IF v_queue IS NULL THEN
+                    RETURN;
+                END IF;
+                v_level := gristmill.next_level(v_queue, NULL, NULL);
+            END LOOP;
+            v_run_at := v_now;
+            v_id := 9223372036854775807;
+        END IF;
+        SELECT array_agg(s.run_at) AS run_ats, array_agg(s.id) AS ids,
+               array_agg(s.id) FILTER (WHERE s.is_ready) AS ready
+          INTO v_seen
+          FROM (SELECT t.run_at, t.id,
+                       (SELECT d.id FROM gristmill.delayed d
+                         WHERE d.run_at = t.run_at AND d.id = t.id) IS NULL AS is_ready
+                  FROM gristmill.task t
+                 WHERE t.queue = v_queue AND NOT t.blocked AND t.priority = v_level
+                   AND (t.run_at, t.id) > (v_run_at, v_id)
+                 ORDER BY t.run_at, t.id LIMIT v_left) s;
+        IF v_seen.ready IS NOT NULL THEN
+            WITH held AS MATERIALIZED (
+                SELECT t.ctid AS place, t.run_at, t.id, t.delayed FROM gristmill.task t
+                 WHERE t.id = ANY (v_seen.ready) AND NOT t.blocked AND t.run_at > v_now
+                   FOR UPDATE SKIP LOCKED
+            ), marked AS (
+                UPDATE gristmill.task t SET delayed = true
+                 WHERE t.ctid = ANY (ARRAY(SELECT h.place FROM held h WHERE NOT h.delayed))
+            ), waiting AS (
+                -- Another process may have been here a moment ago.
+                INSERT INTO gristmill.delayed (run_at, id, queue)
+                SELECT h.run_at, h.id, v_queue FROM held h
+                ON CONFLICT DO NOTHING
+                RETURNING id
+            )
+            INSERT INTO gristmill.delta (at, queue, ready, delayed)
+            SELECT v_now, v_queue, -count(*), count(*) FROM waiting w HAVING count(*) > 0;
+        END IF;
+        v_left := v_left - coalesce(cardinality(v_seen.ids), 0);
+        IF v_left <= 0 THEN
+            queue := v_queue;
+            level := v_level;
+            run_at := v_seen.run_ats[cardinality(v_seen.ids)];
+            id := v_seen.ids[cardinality(v_seen.ids)];
+            RETURN;
+        END IF;
+        v_run_at := NULL;
+    END LOOP;
 END
 $$;
 

@@ -1,0 +1,1 @@
+SELECT gristmill.cut_leases($1, $2)

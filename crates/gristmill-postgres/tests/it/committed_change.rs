@@ -250,11 +250,11 @@ async fn a_completion_under_an_old_snapshot_goes_past_heartbeats() {
         let open = open.unwrap();
         open.query_one("SELECT count(*) FROM gristmill.task", &[]).await.unwrap();
         let long = Extension { token: taken.token, lease: Duration::from_secs(3600) };
-        store.extend(vec![long.clone()]).await.unwrap();
+        store.extend(vec![long]).await.unwrap();
         let settled = settlements(&taken, &Outcome::Done);
         let (answers, guard) = store.complete_in(&open, &settled).await.unwrap();
         assert!(answers[0].is_recorded(), "{answers:?}");
-        store.extend(vec![long.clone()]).await.unwrap();
+        store.extend(vec![long]).await.unwrap();
         open.commit().await.unwrap();
         guard.committed();
         let counts = stats(&store, "q").await;

@@ -466,8 +466,8 @@ CREATE CONSTRAINT TRIGGER settle_at_commit AFTER INSERT ON gristmill.settling
 -- is used, and where the subject of another is not. Holds subjects' rows, so that
 -- what is fine stays so. Null: none.
 CREATE FUNCTION gristmill.follow_up_faults(
-    f_of integer[], f_queues text[], f_payloads bytea[], f_encodings smallint[], f_keys text[],
-    f_caller_ids text[], p_now timestamptz,
+    p_now timestamptz, f_of integer[], f_queues text[], f_payloads bytea[],
+    f_encodings smallint[], f_keys text[], f_caller_ids text[],
     OUT faults text[], OUT firsts bigint[], OUT tables text[], OUT columns text[]
 )
 LANGUAGE plpgsql AS $$
@@ -600,8 +600,8 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
     IF f_of IS NOT NULL THEN
-        SELECT * INTO v_some FROM gristmill.follow_up_faults(f_of, f_queues, f_payloads,
-            f_encodings, f_keys, f_caller_ids, v_now);
+        SELECT * INTO v_some FROM gristmill.follow_up_faults(v_now, f_of, f_queues,
+            f_payloads, f_encodings, f_keys, f_caller_ids);
         IF v_some.faults IS NOT NULL THEN
             is_refused := true;
             follow_ids := v_some.firsts;

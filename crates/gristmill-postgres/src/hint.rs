@@ -74,9 +74,11 @@ struct Known {
     places: BTreeMap<i16, Place>,
     /// Counts claims, to tell which level was not claimed from for longest.
     claims: u64,
-    /// When the front was last looked at, and what that took.
+    /// When the front was last looked at, and what that took. Of the first look
+    /// nothing is known: it was as long as the server took to plan it.
     looked: Duration,
     took: Duration,
+    has_looked: bool,
     /// A look beside the claims is under way.
     looking: bool,
     clean: Option<Timestamp>,
@@ -126,7 +128,8 @@ impl Known {
     }
 
     fn looked(&mut self, took: Duration, now: Duration) {
-        (self.looked, self.took) = (now, took);
+        let took = if self.has_looked { took } else { Duration::ZERO };
+        (self.looked, self.took, self.has_looked) = (now, took, true);
     }
 }
 
@@ -267,6 +270,8 @@ mod tests {
     #[test]
     fn a_dear_look_is_made_beside_the_claims_for_a_twentieth_of_the_time() {
         let hints = Hints::default();
+        assert_eq!(hints.ended(&queue(), at(6, Some(50 * MS)), Duration::ZERO), None);
+        assert_eq!(hints.begin(&queue(), 100 * MS), Begin::front(), "the first one says nothing");
         assert_eq!(hints.ended(&queue(), at(7, Some(50 * MS)), MS), None);
         let begin = Begin { hints: hint(7), sweep: false, clean: None };
         assert_eq!(hints.begin(&queue(), 500 * MS), begin);

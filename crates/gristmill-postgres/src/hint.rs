@@ -16,7 +16,7 @@ use gristmill_core::{QueueName, Timestamp};
 /// A look from the front is due after this long.
 pub(crate) const EVERY: Duration = Duration::from_millis(100);
 /// A look that took longer is dear: it would show in the times of claims.
-const DEAR: Duration = Duration::from_millis(2);
+const DEAR: Duration = Duration::from_micros(1_500);
 /// Beyond this not even a claim that found too little makes it at once.
 const SLOW: Duration = Duration::from_millis(10);
 /// A dear look may take this part of the time.

@@ -63,24 +63,6 @@ BEGIN
 END
 $$;
 
--- The history with one more attempt: the last ten.
-CREATE FUNCTION gristmill.told(
-    p_history jsonb, p_worker text, p_claimed_at timestamptz, p_now timestamptz, p_end text,
-    p_error text, p_kept integer
-) RETURNS jsonb
-LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    v_history jsonb := coalesce(p_history, '[]');
-BEGIN
-    WHILE jsonb_array_length(v_history) >= p_kept LOOP
-        v_history := v_history - 0;
-    END LOOP;
-    RETURN v_history || jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
-        'worker', p_worker, 'claimed_at', least(p_claimed_at, p_now), 'ended_at', p_now, 'end', p_end,
-        'error', p_error)));
-END
-$$;
-
 -- Ends attempts, as many as there are, in a few statements: each task is done,
 -- cancelled, failed or goes back, as after_attempt says. The leases are the
 -- caller's. All arrays have one entry a task.

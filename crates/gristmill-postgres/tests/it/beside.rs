@@ -3,7 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use gristmill_core::{OnDuplicate, SettingsPatch, Store, Unique};
+use gristmill_core::{
+    ClaimRequest, ExtendAnswer, Extension, OnDuplicate, SettingsPatch, SettleAnswer, Store, Unique,
+};
+use tokio_postgres::Client;
 
 use crate::support::{
     application, asking, claim, database_within, declare, done, keyed, put, stats, store,
@@ -143,39 +146,45 @@ async fn bulk_puts_of_the_same_keys_never_deadlock() {
     }
 }
 
-/// Much to do, and statistics from when every table was empty: each step is short.
-/// `blocked` tasks stand behind keys in flight, `due` fall due at once.
-async fn maintenance(blocked: u32, due: u32) -> Duration {
-    let database = database_within().await;
-    let store = store(&database.url()).await;
-    declare(&store, "q", SettingsPatch::default()).await;
-    let client = application(&database.url()).await;
+/// Makes much to do, under statistics from when every table was empty: `blocked`
+/// tasks stand behind keys in flight, `due` fall due at once. `client` has plans of
+/// that time, too.
+async fn burden(client: &Client, blocked: u32, due: u32) {
     for table in ["task", "flight", "delayed", "lease", "deadline", "marker", "delta"] {
         let empty = format!("ALTER TABLE gristmill.{table} SET (autovacuum_enabled = false)");
         client.batch_execute(&empty).await.unwrap();
         client.batch_execute(&format!("VACUUM ANALYZE gristmill.{table}")).await.unwrap();
     }
-    // A session whose plans are of that time, too.
     for chore in ["promote", "unblock", "markers", "fold"] {
         client.query("SELECT * FROM gristmill.do_chore($1)", &[&chore]).await.unwrap();
     }
     let backlog = format!(
         "INSERT INTO gristmill.task (id, queue, run_at, created_at, blocked, key, payload)
          SELECT nextval('gristmill.task_id'), q.number, now(), now(), true, 'k' || n, 'x'
-           FROM gristmill.queue q, generate_series(1, {blocked}) n;
+           FROM gristmill.queue q, generate_series(1, {blocked}) n WHERE q.name = 'q';
          INSERT INTO gristmill.flight (queue, key, id)
-         SELECT q.number, 'k' || n, -n FROM gristmill.queue q, generate_series(1, {blocked} - 10) n;
+         SELECT q.number, 'k' || n, -n FROM gristmill.queue q, generate_series(1, {blocked} - 10) n
+          WHERE q.name = 'q';
          WITH due AS (
              INSERT INTO gristmill.task (id, queue, run_at, created_at, delayed, payload)
              SELECT nextval('gristmill.task_id'), q.number, now() - interval '1 second', now(),
                     true, 'x'
-               FROM gristmill.queue q, generate_series(1, {due}) n
+               FROM gristmill.queue q, generate_series(1, {due}) n WHERE q.name = 'q'
              RETURNING run_at, id, queue)
          INSERT INTO gristmill.delayed (run_at, id, queue) SELECT * FROM due;
          INSERT INTO gristmill.delta (at, queue, delayed, blocked)
-         SELECT now(), q.number, {due}, {blocked} FROM gristmill.queue q"
+         SELECT now(), q.number, {due}, {blocked} FROM gristmill.queue q WHERE q.name = 'q'"
     );
     client.batch_execute(&backlog).await.unwrap();
+}
+
+/// The longest step of what a burden asks for.
+async fn maintenance(blocked: u32, due: u32) -> Duration {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    let client = application(&database.url()).await;
+    burden(&client, blocked, due).await;
     let mut longest = Duration::ZERO;
     let mut unblocked = 0;
     for chore in ["promote", "unblock", "fold"] {
@@ -211,6 +220,61 @@ async fn long_rate_of_a_million_due_and_a_hundred_thousand_blocked() {
     let longest = maintenance(100_000, 1_000_000).await;
     println!("the longest step took {longest:?}");
     assert!(longest < Duration::from_millis(200), "one step took {longest:?}");
+}
+
+/// While sweeps work a burden off, heartbeats are answered within a third of their
+/// lease, and a task whose worker died is back within its lease and a second.
+async fn leases_beside_maintenance(blocked: u32, due: u32) {
+    const LEASE: Duration = Duration::from_secs(3);
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    declare(&store, "held", SettingsPatch::default()).await;
+    declare(&store, "orphan", SettingsPatch::default()).await;
+    put(&store, "held", vec![keyed("1")]).await;
+    put(&store, "orphan", vec![keyed("1")]).await;
+    burden(&application(&database.url()).await, blocked, due).await;
+
+    let held = store.claim(ClaimRequest { lease: Some(LEASE), ..asking("held", 1) }).await.unwrap();
+    let orphan =
+        store.claim(ClaimRequest { lease: Some(LEASE), ..asking("orphan", 1) }).await.unwrap();
+    assert_eq!((held.tasks.len(), orphan.tasks.len()), (1, 1));
+    let claimed = Instant::now();
+    let sweeping = tokio::spawn({
+        let store = store.clone();
+        async move {
+            // As a worker does: about once a second, until nothing is left.
+            while store.sweep().await.unwrap().promoted > 0 {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        }
+    });
+    let mut slowest = Duration::ZERO;
+    let mut back = None;
+    while back.is_none() || !sweeping.is_finished() {
+        let begun = Instant::now();
+        let extension = Extension { token: held.token, lease: LEASE };
+        let answers = store.extend(vec![extension]).await.unwrap();
+        slowest = slowest.max(begun.elapsed());
+        assert!(matches!(answers[..], [ExtendAnswer::Extended { .. }]), "{answers:?}");
+        if back.is_none() && stats(&store, "orphan").await.pending() == 1 {
+            back = Some(claimed.elapsed());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    sweeping.await.unwrap();
+    let back = back.unwrap();
+    println!("the slowest heartbeat took {slowest:?}, the orphan was back after {back:?}");
+    assert!(slowest < LEASE / 3, "a heartbeat took {slowest:?}");
+    assert!(back < LEASE + Duration::from_secs(1), "the orphan was back after {back:?}");
+    assert_eq!(stats(&store, "q").await.delayed, 0);
+    assert!(done(&store, &held).await.iter().all(SettleAnswer::is_recorded));
+}
+
+#[tokio::test]
+#[ignore = "a million tasks"]
+async fn long_rate_of_leases_beside_a_million_due_and_a_hundred_thousand_blocked() {
+    leases_beside_maintenance(100_000, 1_000_000).await;
 }
 
 /// A hundred thousand duplicates in one open transaction leave markers that claims

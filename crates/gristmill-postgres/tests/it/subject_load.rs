@@ -64,6 +64,7 @@ async fn again(url: String, steps: &[&'static str], until: Instant, tally: Arc<T
             match client.batch_execute(step).await {
                 Ok(()) => {}
                 Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {
+                    println!("gave way: {error:?}");
                     tally.deadlocks.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => panic!("{step}: {error:?}"),

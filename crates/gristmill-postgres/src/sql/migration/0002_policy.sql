@@ -51,7 +51,7 @@ END
 $$;
 
 -- What an ended attempt makes of its task (attempts and claims include it):
--- kind is 'done', 'cancelled', 'back' or 'failed'; the other columns are those
+-- became is 0 done, 1 back, 2 failed or 3 cancelled; the other columns are those
 -- of a task that goes back, and error is that of one that failed. One SELECT
 -- without a table, so that a statement over a thousand tasks has it inside
 -- instead of calling it a thousand times.
@@ -66,24 +66,28 @@ CREATE FUNCTION gristmill.after_attempt(
     p_max integer, p_base bigint, p_cap bigint, p_jitter boolean, p_free integer,
     p_now timestamptz
 ) RETURNS TABLE (
-    kind text, run_at timestamptz, prev_run_at timestamptz, attempts integer, expiries smallint,
+    became smallint, run_at timestamptz, prev_run_at timestamptz, attempts integer, expiries smallint,
     started_releases smallint, released boolean, error text
 )
 LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN p_outcome IN ('done', 'cancelled') THEN p_outcome
-                -- The operator's wish outlives an attempt that would have come back.
-                WHEN p_cancel AND p_outcome <> 'fail' THEN 'cancelled'
-                WHEN p_outcome = 'fail' THEN 'failed'
-                WHEN p_outcome = 'release' AND (NOT p_started OR p_releases < p_free) THEN 'back'
-                WHEN p_attempts >= p_max THEN 'failed'
-                ELSE 'back' END,
+    SELECT (CASE WHEN p_outcome = 'done' THEN 0
+                 WHEN p_outcome = 'cancelled' THEN 3
+                 -- The operator's wish outlives an attempt that would have come back.
+                 WHEN p_cancel AND p_outcome <> 'fail' THEN 3
+                 WHEN p_outcome = 'fail' THEN 2
+                 WHEN p_outcome = 'release' AND (NOT p_started OR p_releases < p_free) THEN 1
+                 WHEN p_attempts >= p_max THEN 2
+                 ELSE 1 END)::smallint,
            CASE WHEN p_outcome = 'release' THEN coalesce(p_at, p_run_at)
                 WHEN p_outcome = 'retry' THEN p_at
                 -- The first expiry keeps the old place.
                 WHEN p_outcome = 'expired' AND p_expiries = 0 THEN p_run_at
-                ELSE gristmill.later(p_now, gristmill.span(gristmill.backoff(p_base, p_cap,
+                -- Not by later(): it names what it is given twice, and would be
+                -- called a task instead of being part of the statement.
+                ELSE least(p_now + gristmill.span(gristmill.backoff(p_base, p_cap,
                          p_jitter, greatest(p_attempts - 1, 0),
-                         gristmill.spread(p_id, p_claims)))) END,
+                         gristmill.spread(p_id, p_claims))),
+                         timestamptz '9999-12-29 23:59:59+00') END,
            CASE WHEN p_outcome = 'release' AND (NOT p_started OR p_releases < p_free)
                 THEN p_prev_run_at ELSE p_run_at END,
            CASE WHEN p_outcome = 'release' AND (NOT p_started OR p_releases < p_free)

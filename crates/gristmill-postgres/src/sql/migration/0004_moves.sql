@@ -63,6 +63,16 @@ BEGIN
 END
 $$;
 
+-- The line that an ended attempt gets in its task's history, as a list of one.
+CREATE FUNCTION gristmill.history_entry(
+    p_worker text, p_began timestamptz, p_outcome text, p_error text, p_now timestamptz
+) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
+        'worker', p_worker, 'claimed_at', least(p_began, p_now), 'ended_at', p_now,
+        'end', p_outcome, 'error', p_error)))
+$$;
+
 -- Ends attempts, as many as there are, in a few statements: each task is done,
 -- cancelled, failed or goes back, as after_attempt says. The leases are the
 -- caller's. All arrays have one entry a task.
@@ -89,19 +99,25 @@ DECLARE
 BEGIN
     -- The line that each attempt gets in its task's history. Neighbours mostly
     -- have the same, and making one costs as much as storing a task.
-    FOR v_some IN
-        SELECT u.worker, u.began, u.outcome, u.error
-          FROM unnest(p_workers, p_begans, p_outcomes, p_errors)
-               WITH ORDINALITY AS u (worker, began, outcome, error, nth) ORDER BY u.nth
-    LOOP
-        IF v_entry IS NULL OR v_last IS DISTINCT FROM v_some THEN
-            v_entry := jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
-                'worker', v_some.worker, 'claimed_at', least(v_some.began, p_now),
-                'ended_at', p_now, 'end', v_some.outcome, 'error', v_some.error)));
-            v_last := v_some;
-        END IF;
-        v_entries := v_entries || v_entry;
-    END LOOP;
+    IF p_workers[1] = ALL (p_workers) AND p_begans[1] = ALL (p_begans)
+       AND p_outcomes[1] = ALL (p_outcomes)
+       AND (p_errors[1] = ALL (p_errors) OR array_remove(p_errors, NULL) = '{}') THEN
+        v_entries := array_fill(gristmill.history_entry(p_workers[1], p_begans[1],
+            p_outcomes[1], p_errors[1], p_now), ARRAY[cardinality(p_tasks)]);
+    ELSE
+        FOR v_some IN
+            SELECT u.worker, u.began, u.outcome, u.error
+              FROM unnest(p_workers, p_begans, p_outcomes, p_errors)
+                   WITH ORDINALITY AS u (worker, began, outcome, error, nth) ORDER BY u.nth
+        LOOP
+            IF v_entry IS NULL OR v_last IS DISTINCT FROM v_some THEN
+                v_entry := gristmill.history_entry(v_some.worker, v_some.began, v_some.outcome,
+                    v_some.error, p_now);
+                v_last := v_some;
+            END IF;
+            v_entries := v_entries || v_entry;
+        END LOOP;
+    END IF;
     FOR v_some IN
         WITH ended AS MATERIALIZED (
             SELECT t.id, t.created_at, t.run_at, t.queue, t.attempts + 1 AS attempts,
@@ -110,11 +126,10 @@ BEGIN
                    t.began AS claimed_at,
                    CASE WHEN t.outcome = 'expired' THEN t.settled ELSE t.token END AS settled,
                    t.note, t.note_by, t.position, t.outcome,
-                   n.kind, n.run_at AS next_run_at, n.prev_run_at AS next_prev_run_at,
+                   n.became, n.run_at AS next_run_at, n.prev_run_at AS next_prev_run_at,
                    n.attempts AS next_attempts, n.expiries AS next_expiries,
                    n.started_releases AS next_releases, n.released, n.error AS last_error,
                    coalesce(t.said, t.error) AS error,
-                   n.kind = 'back' AND n.run_at > p_now AS is_delayed,
                    q.slots IS NOT NULL AS slotted, q.keep_done IS NOT NULL AS is_kept,
                    q.unique_active AS is_active,
                    -- One more attempt at the end: the last ten. A history that
@@ -146,14 +161,15 @@ BEGIN
                 key, grp, source, headers, payload, prev_run_at, claimed_at, settled, error,
                 history, note, note_by)
             SELECT e.id, e.created_at, e.next_run_at, e.queue, e.next_attempts, e.claims,
-                   e.next_expiries, e.next_releases, e.priority, e.encoding, true, e.is_delayed,
-                   e.slotted, e.unique_active, e.key, e.grp, e.source, e.headers, e.payload,
+                   e.next_expiries, e.next_releases, e.priority, e.encoding, true,
+                   e.next_run_at > p_now, e.slotted, e.unique_active, e.key, e.grp, e.source, e.headers, e.payload,
                    e.next_prev_run_at, e.claimed_at, e.settled, e.error, e.history, e.note,
                    e.note_by
-              FROM ended e WHERE e.kind = 'back'
+              FROM ended e WHERE e.became = 1
         ), waiting AS (
             INSERT INTO gristmill.delayed (run_at, id, queue)
-            SELECT e.next_run_at, e.id, e.queue FROM ended e WHERE e.is_delayed
+            SELECT e.next_run_at, e.id, e.queue FROM ended e
+             WHERE e.became = 1 AND e.next_run_at > p_now
         ), lost AS (
             INSERT INTO gristmill.failed (id, created_at, run_at, queue, attempts, claims,
                 expiries, started_releases, priority, encoding, unique_active, key, grp, source,
@@ -163,7 +179,7 @@ BEGIN
                    e.started_releases, e.priority, e.encoding, e.unique_active, e.key, e.grp,
                    e.source, e.headers, e.payload, e.prev_run_at, e.claimed_at, e.settled,
                    e.last_error, e.history, e.note, e.note_by, p_now
-              FROM ended e WHERE e.kind = 'failed'
+              FROM ended e WHERE e.became = 2
         ), kept AS (
             INSERT INTO gristmill.done (id, created_at, run_at, queue, attempts, claims,
                 expiries, started_releases, priority, encoding, unique_active, key, grp, source,
@@ -173,32 +189,31 @@ BEGIN
                    e.started_releases, e.priority, e.encoding, e.unique_active, e.key, e.grp,
                    e.source, e.headers, e.payload, e.prev_run_at, e.claimed_at, e.settled,
                    e.error, e.history, e.note, e.note_by, p_now
-              FROM ended e WHERE e.kind = 'done' AND e.is_kept
+              FROM ended e WHERE e.became = 0 AND e.is_kept
         ), counted AS (
             INSERT INTO gristmill.delta (at, queue, ready, delayed, processing, failed_now,
                 done_kept, done, retried, failed, released, expired, cancelled)
-            SELECT p_now, e.queue, count(*) FILTER (WHERE e.kind = 'back' AND NOT e.is_delayed),
-                   count(*) FILTER (WHERE e.is_delayed), -count(*),
-                   count(*) FILTER (WHERE e.kind = 'failed'),
-                   count(*) FILTER (WHERE e.kind = 'done' AND e.is_kept),
-                   count(*) FILTER (WHERE e.kind = 'done'),
-                   count(*) FILTER (WHERE e.kind = 'back' AND NOT e.released
+            SELECT p_now, e.queue, count(*) FILTER (WHERE e.became = 1 AND e.next_run_at <= p_now),
+                   count(*) FILTER (WHERE e.became = 1 AND e.next_run_at > p_now), -count(*),
+                   count(*) FILTER (WHERE e.became = 2),
+                   count(*) FILTER (WHERE e.became = 0 AND e.is_kept),
+                   count(*) FILTER (WHERE e.became = 0),
+                   count(*) FILTER (WHERE e.became = 1 AND NOT e.released
                                       AND e.outcome <> 'expired'),
-                   count(*) FILTER (WHERE e.kind = 'failed'),
-                   count(*) FILTER (WHERE e.kind = 'back' AND e.released),
+                   count(*) FILTER (WHERE e.became = 2),
+                   count(*) FILTER (WHERE e.became = 1 AND e.released),
                    count(*) FILTER (WHERE e.outcome = 'expired'),
-                   count(*) FILTER (WHERE e.kind = 'cancelled')
+                   count(*) FILTER (WHERE e.became = 3)
               FROM ended e GROUP BY e.queue
         )
         SELECT e.queue, bool_or(e.is_active) AS is_active,
-               bool_or(e.kind = 'back' OR e.slotted) AS is_woken,
-               array_agg(e.key::text) FILTER (WHERE e.kind <> 'back' AND e.key IS NOT NULL)
+               bool_or(e.became = 1 OR e.slotted) AS is_woken,
+               array_agg(e.key::text) FILTER (WHERE e.became <> 1 AND e.key IS NOT NULL)
                    AS freed,
                array_agg(e.position) AS positions,
-               array_agg((array_position(ARRAY['done', 'back', 'failed', 'cancelled'], e.kind) - 1)
-                   ::smallint) AS became,
-               array_agg(CASE WHEN e.kind = 'back' THEN e.next_run_at END) AS run_ats,
-               array_agg(e.id) FILTER (WHERE e.kind = 'failed') AS failed
+               array_agg(e.became) AS became,
+               array_agg(CASE WHEN e.became = 1 THEN e.next_run_at END) AS run_ats,
+               array_agg(e.id) FILTER (WHERE e.became = 2) AS failed
           FROM ended e GROUP BY e.queue
     LOOP
         queue := v_some.queue;

@@ -21,15 +21,19 @@ $$;
 
 -- Settles as done, many at once and in few statements: the common end. Pairs
 -- that need more (a stale token, a queue that keeps done tasks) are left to
--- settle_rest. `recorded` is null when every pair was.
+-- settle_rest. p_gone: pairs of the same leases that settle_rest ended just now
+-- and left for this function to take out of them. `recorded` is null when every
+-- pair was.
 CREATE FUNCTION gristmill.settle_done(
-    p_tokens uuid[], p_ids bigint[], p_now timestamptz,
+    p_tokens uuid[], p_ids bigint[], p_gone_tokens uuid[], p_gone bigint[], p_now timestamptz,
     OUT recorded boolean[], OUT woken integer[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
     v_held   record;
     v_done   bigint[];
+    v_gone   bigint[];
+    v_ended  integer;
     v_keys   text[];
     v_queue  integer;
     v_count  integer := 0;
@@ -47,7 +51,8 @@ BEGIN
             SELECT l.token, l.queue, l.open, l.keyed, l.keys, q.slots, q.unique_active, g.ids,
                    l.open = g.ids AS is_whole, cardinality(l.open) < cardinality(l.ids) AS is_rest
               FROM (SELECT u.token, array_agg(DISTINCT u.id ORDER BY u.id) AS ids
-                      FROM unnest(p_tokens, p_ids) AS u (token, id) GROUP BY u.token) g
+                      FROM unnest(p_tokens || p_gone_tokens, p_ids || p_gone) AS u (token, id)
+                     GROUP BY u.token) g
               JOIN gristmill.lease l ON l.token = g.token
               JOIN gristmill.queue q ON q.number = l.queue AND q.keep_done IS NULL
              ORDER BY l.token
@@ -64,14 +69,23 @@ BEGIN
         )
         SELECT * FROM held
     LOOP
+        v_gone := NULL;
+        IF v_held.token = ANY (p_gone_tokens) THEN
+            v_gone := ARRAY(SELECT u.id FROM unnest(p_gone_tokens, p_gone) AS u (token, id)
+                             WHERE u.token = v_held.token);
+        END IF;
         IF v_held.is_whole THEN
             v_done := v_held.open;
+            v_ended := cardinality(v_done) - coalesce(cardinality(v_gone), 0);
             v_wholes := v_wholes || v_held.token;
         ELSE
-            v_done := ARRAY(SELECT unnest(v_held.open) INTERSECT SELECT unnest(v_held.ids));
-            v_empty := v_empty OR cardinality(v_done) = cardinality(v_held.open);
+            v_done := ARRAY(SELECT unnest(v_held.open) INTERSECT
+                            (SELECT unnest(v_held.ids) EXCEPT SELECT unnest(v_gone)));
+            v_ended := cardinality(v_done);
+            v_empty := v_empty
+                OR v_ended + coalesce(cardinality(v_gone), 0) = cardinality(v_held.open);
             CONTINUE WHEN v_done = '{}';
-            v_tokens := v_tokens || array_fill(v_held.token, ARRAY[cardinality(v_done)]);
+            v_tokens := v_tokens || array_fill(v_held.token, ARRAY[v_ended]);
             v_ids := v_ids || v_done;
         END IF;
         IF v_queue IS DISTINCT FROM v_held.queue THEN
@@ -82,15 +96,16 @@ BEGIN
             v_queue := v_held.queue;
             v_count := 0;
         END IF;
-        v_count := v_count + cardinality(v_done);
-        v_all := v_all + cardinality(v_done);
+        v_count := v_count + v_ended;
+        v_all := v_all + v_ended;
         IF v_held.keyed IS NOT NULL THEN
             v_keys := v_held.keys;
             -- Keys of tasks that were settled before are others' by now.
-            IF v_held.is_rest OR NOT v_held.is_whole THEN
+            IF v_held.is_rest OR NOT v_held.is_whole OR v_gone IS NOT NULL THEN
                 SELECT array_agg(k.key) INTO v_keys
                   FROM unnest(v_held.keyed, v_held.keys) AS k (id, key)
-                 WHERE k.id = ANY (v_done);
+                 WHERE (v_held.is_whole AND NOT v_held.is_rest OR k.id = ANY (v_done))
+                   AND (v_gone IS NULL OR k.id <> ALL (v_gone));
             END IF;
             IF v_keys IS NOT NULL
                AND gristmill.free_keys(v_queue, v_keys, v_held.unique_active, p_now) > 0 THEN
@@ -128,14 +143,17 @@ END
 $$;
 
 -- Settles what is not plainly done, set by set: the tasks are gathered from their
--- leases and end together. p_positions: which of the arrays' entries. Answers for
--- those whose lease is held: `recorded` has their positions, the other arrays
--- what became of each.
+-- leases and end together. p_positions: which of the arrays' entries. p_left:
+-- leases that settle_done is asked about next, which writes down what is still
+-- open of them, once; of those, `gone` tells what ended. Answers for those whose
+-- lease is held: `recorded` has their positions, the other arrays what became of
+-- each.
 CREATE FUNCTION gristmill.settle_rest(
     p_positions integer[], p_tokens uuid[], p_ids bigint[], p_outcomes text[], p_errors text[],
-    p_ats timestamptz[], p_started boolean[], p_free integer, p_kept integer, p_now timestamptz,
+    p_ats timestamptz[], p_started boolean[], p_left uuid[], p_free integer, p_kept integer,
+    p_now timestamptz,
     OUT recorded integer[], OUT became smallint[], OUT run_ats timestamptz[],
-    OUT woken integer[], OUT freed integer[]
+    OUT woken integer[], OUT freed integer[], OUT gone_tokens uuid[], OUT gone bigint[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -163,19 +181,22 @@ DECLARE
     e_started   boolean[];
 BEGIN
     FOR v_lease IN
-        SELECT l.token, l.worker, l.claimed_at, l.cancelled, l.open, l.ids, l.tasks, g.nths,
+        SELECT l.token, l.worker, l.claimed_at, l.cancelled, l.open, l.ids, l.tasks,
+               q.keep_done IS NULL AND coalesce(l.token = ANY (p_left), false) AS is_left, g.nths,
                g.asked, g.outcomes, g.errors, g.ats, g.started
-          FROM (SELECT u.token, array_agg(u.nth::integer ORDER BY u.nth) AS nths,
-                       array_agg(u.id ORDER BY u.nth) AS asked,
-                       array_agg(coalesce(u.outcome, 'done') ORDER BY u.nth) AS outcomes,
-                       array_agg(u.error ORDER BY u.nth) AS errors,
-                       array_agg(u.at ORDER BY u.nth) AS ats,
-                       array_agg(coalesce(u.started, true) ORDER BY u.nth) AS started
-                  FROM unnest(p_tokens, p_ids, p_outcomes, p_errors, p_ats, p_started)
-                       WITH ORDINALITY AS u (token, id, outcome, error, at, started, nth)
-                 WHERE p_positions IS NULL OR u.nth = ANY (p_positions)
+          -- Sorted once, for all of the lists.
+          FROM (SELECT u.token, array_agg(u.nth::integer) AS nths, array_agg(u.id) AS asked,
+                       array_agg(coalesce(u.outcome, 'done')) AS outcomes,
+                       array_agg(u.error) AS errors, array_agg(u.at) AS ats,
+                       array_agg(coalesce(u.started, true)) AS started
+                  FROM (SELECT x.*
+                          FROM unnest(p_tokens, p_ids, p_outcomes, p_errors, p_ats, p_started)
+                               WITH ORDINALITY AS x (token, id, outcome, error, at, started, nth)
+                         WHERE p_positions IS NULL OR x.nth = ANY (p_positions)
+                         ORDER BY x.token, x.nth) u
                  GROUP BY u.token) g
           JOIN gristmill.lease l ON l.token = g.token
+          JOIN gristmill.queue q ON q.number = l.queue
          ORDER BY l.token
            FOR UPDATE OF l
     LOOP
@@ -186,7 +207,10 @@ BEGIN
         v_open := v_lease.open;
         v_settled := '{}';
         v_at := 0;
-        IF cardinality(v_open) = cardinality(v_held) THEN
+        IF v_asked = v_held AND cardinality(v_open) = cardinality(v_held) THEN
+            e_tasks := e_tasks || v_tasks;
+            v_settled := v_asked;
+        ELSIF cardinality(v_open) = cardinality(v_held) THEN
             -- Nothing of it was settled before: all that is asked for is open.
             FOREACH v_id IN ARRAY v_asked LOOP
                 -- Mostly they are named in the order of the claim.
@@ -197,21 +221,22 @@ BEGIN
             END LOOP;
             IF v_at IS NOT NULL THEN
                 v_settled := v_asked;
-                e_positions := e_positions || v_lease.nths;
-                e_outcomes := e_outcomes || v_lease.outcomes;
-                e_errors := e_errors || v_lease.errors;
-                e_ats := e_ats || v_lease.ats;
-                e_started := e_started || v_lease.started;
-                e_cancels := e_cancels || CASE WHEN v_lease.cancelled IS NULL
-                    THEN array_fill(false, ARRAY[cardinality(v_asked)])
-                    ELSE ARRAY(SELECT x.id = ANY (v_lease.cancelled)
-                                 FROM unnest(v_asked) WITH ORDINALITY AS x (id, nth)
-                                ORDER BY x.nth) END;
             ELSE
                 e_tasks := e_tasks[1:coalesce(cardinality(e_positions), 0)];
             END IF;
         END IF;
-        IF v_settled = '{}' THEN
+        IF v_settled <> '{}' THEN
+            e_positions := e_positions || v_lease.nths;
+            e_outcomes := e_outcomes || v_lease.outcomes;
+            e_errors := e_errors || v_lease.errors;
+            e_ats := e_ats || v_lease.ats;
+            e_started := e_started || v_lease.started;
+            e_cancels := e_cancels || CASE WHEN v_lease.cancelled IS NULL
+                THEN array_fill(false, ARRAY[cardinality(v_asked)])
+                ELSE ARRAY(SELECT x.id = ANY (v_lease.cancelled)
+                             FROM unnest(v_asked) WITH ORDINALITY AS x (id, nth)
+                            ORDER BY x.nth) END;
+        ELSE
             v_nths := v_lease.nths;
             FOR i IN 1..cardinality(v_asked) LOOP
                 v_id := v_asked[i];
@@ -230,7 +255,11 @@ BEGIN
         e_tokens := e_tokens || array_fill(v_lease.token, ARRAY[cardinality(v_settled)]);
         e_workers := e_workers || array_fill(v_lease.worker, ARRAY[cardinality(v_settled)]);
         e_begans := e_begans || array_fill(v_lease.claimed_at, ARRAY[cardinality(v_settled)]);
-        IF cardinality(v_settled) = cardinality(v_lease.open) THEN
+        IF v_lease.is_left THEN
+            gone_tokens := gone_tokens
+                || array_fill(v_lease.token, ARRAY[cardinality(v_settled)]);
+            gone := gone || v_settled;
+        ELSIF cardinality(v_settled) = cardinality(v_lease.open) THEN
             v_ended := v_ended || v_lease.token;
         ELSE
             UPDATE gristmill.lease l
@@ -298,30 +327,59 @@ DECLARE
     v_nths     integer[];
     v_tokens   uuid[] := p_tokens;
     v_ids      bigint[] := p_ids;
-    v_recorded boolean[];
+    v_plain    boolean[];
+    v_woken    integer[];
+    v_gone_of  uuid[];
+    v_gone     bigint[];
+    v_rest     integer[];
     v_left     integer[];
+    v_recorded integer[];
+    v_became   smallint[];
+    v_run_ats  timestamptz[];
     v_some     record;
     i          integer;
 BEGIN
-    -- What is plainly done first, in one statement.
-    IF p_outcomes IS NOT NULL THEN
+    IF 'done' <> ALL (p_outcomes) THEN
+        v_ids := NULL;
+        v_rest := ARRAY(SELECT generate_series(1, v_count));
+    ELSIF p_outcomes IS NOT NULL THEN
         SELECT array_agg(u.nth::integer ORDER BY u.nth) FILTER (WHERE u.outcome = 'done'),
                array_agg(u.token ORDER BY u.nth) FILTER (WHERE u.outcome = 'done'),
                array_agg(u.id ORDER BY u.nth) FILTER (WHERE u.outcome = 'done'),
                array_agg(u.nth::integer ORDER BY u.nth) FILTER (WHERE u.outcome <> 'done')
-          INTO v_nths, v_tokens, v_ids, v_left
+          INTO v_nths, v_tokens, v_ids, v_rest
           FROM unnest(p_tokens, p_ids, p_outcomes) WITH ORDINALITY AS u (token, id, outcome, nth);
     END IF;
-    IF v_ids IS NOT NULL THEN
-        SELECT s.recorded, s.woken INTO v_recorded, woken
-          FROM gristmill.settle_done(v_tokens, v_ids, p_now) s;
-        freed := woken;
-        IF v_recorded IS NOT NULL THEN
-            v_left := v_left || ARRAY(
-                SELECT coalesce(v_nths[r.nth], r.nth::integer)
-                  FROM unnest(v_recorded) WITH ORDINALITY AS r (was, nth) WHERE NOT r.was);
+    -- Twice at most: what was asked for, then what is plainly done (in one
+    -- statement), then what of that was not so plain.
+    LOOP
+        IF v_rest IS NOT NULL THEN
+            -- Without positions where all are meant: each would be looked for among all.
+            SELECT * INTO v_some FROM gristmill.settle_rest(
+                CASE WHEN cardinality(v_rest) < v_count THEN v_rest END, p_tokens, p_ids,
+                p_outcomes, p_errors, p_ats, p_started,
+                CASE WHEN v_ids IS NOT NULL THEN v_tokens END, p_free, p_kept, p_now);
+            v_recorded := v_recorded || v_some.recorded;
+            v_became := v_became || v_some.became;
+            v_run_ats := v_run_ats || v_some.run_ats;
+            woken := woken || v_some.woken;
+            freed := freed || v_some.freed;
+            v_gone_of := v_some.gone_tokens;
+            v_gone := v_some.gone;
+            v_left := v_left || v_rest;
+            v_rest := NULL;
         END IF;
-    END IF;
+        EXIT WHEN v_ids IS NULL;
+        SELECT s.recorded, s.woken INTO v_plain, v_woken
+          FROM gristmill.settle_done(v_tokens, v_ids, v_gone_of, v_gone, p_now) s;
+        woken := woken || v_woken;
+        freed := freed || v_woken;
+        EXIT WHEN v_plain IS NULL;
+        v_rest := ARRAY(
+            SELECT coalesce(v_nths[r.nth], r.nth::integer)
+              FROM unnest(v_plain) WITH ORDINALITY AS r (was, nth) WHERE NOT r.was);
+        v_ids := NULL;
+    END LOOP;
     IF v_left IS NULL THEN
         RETURN;
     END IF;
@@ -329,16 +387,10 @@ BEGIN
     answers := array_fill(0::smallint, ARRAY[v_count]);
     became := array_fill(0::smallint, ARRAY[v_count]);
     run_ats := array_fill(NULL::timestamptz, ARRAY[v_count]);
-    -- Without positions where all are meant: each would be looked for among all.
-    SELECT * INTO v_some FROM gristmill.settle_rest(
-        CASE WHEN cardinality(v_left) < v_count THEN v_left END, p_tokens, p_ids, p_outcomes,
-        p_errors, p_ats, p_started, p_free, p_kept, p_now);
-    woken := woken || v_some.woken;
-    freed := freed || v_some.freed;
-    IF v_some.recorded IS NOT NULL THEN
-        IF v_some.recorded = ARRAY(SELECT generate_series(1, v_count)) THEN
-            became := v_some.became;
-            run_ats := v_some.run_ats;
+    IF v_recorded IS NOT NULL THEN
+        IF v_recorded = ARRAY(SELECT generate_series(1, v_count)) THEN
+            became := v_became;
+            run_ats := v_run_ats;
             RETURN;
         END IF;
         -- By position again; and what is left over has no lease behind it.
@@ -346,11 +398,11 @@ BEGIN
                array_agg(r.run_at ORDER BY x.nth)
           INTO became, run_ats
           FROM generate_series(1, v_count) AS x (nth)
-          LEFT JOIN unnest(v_some.recorded, v_some.became, v_some.run_ats)
+          LEFT JOIN unnest(v_recorded, v_became, v_run_ats)
                  AS r (position, became, run_at) ON r.position = x.nth;
-        v_left := CASE WHEN cardinality(v_some.recorded) < cardinality(v_left)
+        v_left := CASE WHEN cardinality(v_recorded) < cardinality(v_left)
                        THEN ARRAY(SELECT l FROM unnest(v_left) l
-                                   WHERE l <> ALL (v_some.recorded)) END;
+                                   WHERE l <> ALL (v_recorded)) END;
     END IF;
     FOREACH i IN ARRAY coalesce(v_left, '{}') LOOP
         answers[i] := gristmill.unheld(p_ids[i], p_tokens[i], p_now);
@@ -416,8 +468,8 @@ BEGIN
             v_task.id, v_task.attempts + 1, v_task.claims + 1, v_task.expiries,
             v_task.started_releases, v_task.run_at, v_task.prev_run_at, v_queue.max_attempts,
             v_queue.backoff_base, v_queue.backoff_cap, v_queue.backoff_jitter, p_free, p_now) n;
-        became[i] := array_position(ARRAY['done', 'back', 'failed', 'cancelled'], v_next.kind) - 1;
-        run_ats[i] := CASE WHEN v_next.kind = 'back' THEN v_next.run_at END;
+        became[i] := v_next.became;
+        run_ats[i] := CASE WHEN v_next.became = 1 THEN v_next.run_at END;
     END LOOP;
 END
 $$;
@@ -630,7 +682,7 @@ BEGIN
         is_refused := v_some.is_refused;
         RETURN;
     END IF;
-    IF p_delays IS NOT NULL THEN
+    IF array_remove(p_delays, NULL) <> '{}' THEN
         v_ats := ARRAY(SELECT coalesce(u.at, gristmill.later(v_now, gristmill.span(u.delay)))
                          FROM unnest(p_ids, p_ats, p_delays) WITH ORDINALITY
                            AS u (id, at, delay, nth) ORDER BY u.nth);

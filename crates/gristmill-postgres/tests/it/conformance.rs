@@ -20,6 +20,8 @@ pub(crate) struct Databases {
     pub(crate) words: &'static str,
     /// What transactions are by the database's default.
     pub(crate) level: Option<&'static str>,
+    /// What is done to the schema once it stands.
+    pub(crate) altered: &'static str,
 }
 
 impl Databases {
@@ -69,6 +71,9 @@ impl Harness for Databases {
         match known {
             None => {
                 let made = Arc::new(database_within().await);
+                if !self.altered.is_empty() {
+                    made.psql(self.altered).expect("altered");
+                }
                 if let Some(level) = self.level {
                     let set = "SET default_transaction_isolation";
                     made.psql(&format!("ALTER DATABASE \"{}\" {set} = '{level}'", made.name()))

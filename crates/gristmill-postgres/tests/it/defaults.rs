@@ -70,6 +70,26 @@ fn long_every_behaviour_holds_with_one_connection() {
     hold(harness, behaviours());
 }
 
+/// What a next version of the schema would do: tasks that move from table to table
+/// and through a lease must not need to know.
+fn with_another_column() -> Databases {
+    let altered = "ALTER TABLE gristmill.task ADD COLUMN other boolean NOT NULL DEFAULT false;
+        ALTER TABLE gristmill.failed ADD COLUMN other boolean NOT NULL DEFAULT false;
+        ALTER TABLE gristmill.done ADD COLUMN other boolean NOT NULL DEFAULT false";
+    Databases { altered, ..Databases::default() }
+}
+
+#[test]
+fn with_another_column_a_sample_holds() {
+    hold(with_another_column(), sample(&["verb_settle", "verb_operate", "verb_import", "rule_03"]));
+}
+
+#[test]
+#[ignore = "long: every behaviour again"]
+fn long_every_behaviour_holds_with_another_column() {
+    hold(with_another_column(), behaviours());
+}
+
 /// Processes of one deployment start at the same moment, and all say the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stores_that_start_at_once_all_start() {

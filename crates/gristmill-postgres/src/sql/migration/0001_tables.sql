@@ -176,6 +176,35 @@ CREATE TABLE gristmill.delayed (
     autovacuum_vacuum_cost_delay = 0
 );
 
+-- A task in a lease, as it was before the claim. Not the row of `task`: no column
+-- could be added to a table whose row stands in another one's. What a claim must
+-- bring back is here, and what `task` gets besides is at its default after it.
+CREATE TYPE gristmill.held AS (
+    id               bigint,
+    created_at       timestamptz,
+    run_at           timestamptz,
+    queue            integer,
+    attempts         integer,
+    claims           integer,
+    expiries         smallint,
+    started_releases smallint,
+    priority         smallint,
+    encoding         smallint,
+    unique_active    boolean,
+    key              text COLLATE "C",
+    grp              text COLLATE "C",
+    source           text COLLATE "C",
+    headers          jsonb,
+    payload          bytea,
+    prev_run_at      timestamptz,
+    claimed_at       timestamptz,
+    settled          uuid,
+    error            text,
+    history          jsonb,
+    note             text,
+    note_by          text
+);
+
 -- One row a claim (on queues with count or slots a claim takes one task).
 --   open        ids not settled yet, rising
 --   ids, tasks  every task of the claim as it was before it, in its order
@@ -197,7 +226,7 @@ CREATE TABLE gristmill.lease (
     cancelled  bigint[],
     lost       bigint[],
     ids        bigint[]    NOT NULL,
-    tasks      gristmill.task[] NOT NULL,
+    tasks      gristmill.held[] NOT NULL,
     PRIMARY KEY (token)
 ) WITH (
     -- Settling a part rewrites the row, in its page where there is room.

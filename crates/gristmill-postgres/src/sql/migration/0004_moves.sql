@@ -82,7 +82,7 @@ $$;
 -- One row a queue; is_woken says that something of it may be claimable now, and
 -- is_freed that it is something that waited, from wherever in the order.
 CREATE FUNCTION gristmill.end_attempts(
-    p_tasks gristmill.task[], p_tokens uuid[], p_workers text[], p_begans timestamptz[],
+    p_tasks gristmill.held[], p_tokens uuid[], p_workers text[], p_begans timestamptz[],
     p_cancels boolean[], p_positions integer[], p_outcomes text[], p_errors text[],
     p_ats timestamptz[], p_started boolean[], p_free integer, p_kept integer, p_now timestamptz
 ) RETURNS TABLE (
@@ -145,10 +145,9 @@ BEGIN
               FROM unnest(p_tasks, p_tokens, p_begans, p_cancels, p_positions, p_outcomes,
                           p_errors, p_ats, p_started, v_entries)
                 AS t (id, created_at, run_at, queue, attempts, claims, expiries,
-                      started_releases, priority, encoding, blocked, in_flight, delayed, slotted,
-                      unique_active, key, grp, source, headers, payload, prev_run_at, claimed_at,
-                      settled, error, history, note, note_by, failed_at, resolved_by, resolved_at,
-                      token, began, cancel, position, outcome, said, at, started, entry)
+                      started_releases, priority, encoding, unique_active, key, grp, source,
+                      headers, payload, prev_run_at, claimed_at, settled, error, history, note,
+                      note_by, token, began, cancel, position, outcome, said, at, started, entry)
               JOIN gristmill.queue q ON q.number = t.queue
              CROSS JOIN LATERAL gristmill.after_attempt(t.outcome, t.said, t.at, t.started,
                        t.cancel, t.id, t.attempts + 1, t.claims + 1, t.expiries,
@@ -246,8 +245,8 @@ DECLARE
     c_expired constant text := 'the lease ran out: the worker died, hung or lost the store';
     v_ended   uuid[];
     v_lease   record;
-    v_task    gristmill.task;
-    v_tasks   gristmill.task[];
+    v_task    gristmill.held;
+    v_tasks   gristmill.held[];
     v_tokens  uuid[];
     v_workers text[];
     v_begans  timestamptz[];

@@ -603,7 +603,11 @@ BEGIN
     WITH gone AS (
         DELETE FROM gristmill.task t
          WHERE t.ctid = ANY (v_places)
-        RETURNING t AS task, t.id, t.payload, t.encoding, t.key, t.grp, t.source, t.priority,
+        RETURNING ROW (t.id, t.created_at, t.run_at, t.queue, t.attempts, t.claims, t.expiries,
+                      t.started_releases, t.priority, t.encoding, t.unique_active, t.key, t.grp,
+                      t.source, t.headers, t.payload, t.prev_run_at, t.claimed_at, t.settled,
+                      t.error, t.history, t.note, t.note_by)::gristmill.held AS task,
+                  t.id, t.payload, t.encoding, t.key, t.grp, t.source, t.priority,
                   t.attempts, t.claims, t.created_at, t.run_at, t.prev_run_at, t.headers,
                   t.expiries
     ), leased AS (

@@ -9,12 +9,17 @@
 -- it, and if it ends nevertheless, its tasks are taken back and the commit fails.
 
 -- Leases that are gone need no deadline. Under an old snapshot a heartbeat may
--- have moved it, and taking it away would fail: it goes at its time.
+-- have moved it, and taking it away would fail: it goes at its time. So does one
+-- that somebody holds: who reclaims holds deadlines and may then have to wait for
+-- a lease that was written meanwhile (SKIP LOCKED does not cover the newer version
+-- of a row), and whoever settles holds the lease.
 CREATE FUNCTION gristmill.end_deadlines(p_tokens uuid[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('transaction_isolation') = 'read committed' THEN
-        DELETE FROM gristmill.deadline d WHERE d.token = ANY (p_tokens);
+        DELETE FROM gristmill.deadline d
+         WHERE d.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.deadline x
+                                    WHERE x.token = ANY (p_tokens) FOR UPDATE SKIP LOCKED));
     END IF;
 END
 $$;
@@ -159,7 +164,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_lease     record;
     v_held      bigint[];
-    v_tasks     gristmill.task[];
+    v_tasks     gristmill.held[];
     v_asked     bigint[];
     v_nths      integer[];
     v_open      bigint[];
@@ -169,7 +174,7 @@ DECLARE
     v_ended     uuid[] := '{}';
     v_some      record;
     -- One entry a task that ends.
-    e_tasks     gristmill.task[];
+    e_tasks     gristmill.held[];
     e_tokens    uuid[];
     e_workers   text[];
     e_begans    timestamptz[];
@@ -422,7 +427,7 @@ CREATE FUNCTION gristmill.settle_later(
 LANGUAGE plpgsql AS $$
 DECLARE
     v_lease record;
-    v_task  gristmill.task;
+    v_task  gristmill.held;
     v_queue gristmill.queue;
     v_next  record;
     v_end   text;

@@ -14,7 +14,7 @@ UNION ALL
 SELECT 'processing', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
        t.created_at, false, true, t.unique_active, t.attempts + 1, t.claims + 1, t.expiries,
        t.encoding, t.prev_run_at, l.claimed_at, t.error, t.history, t.note, t.note_by,
-       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.payload,
+       NULL, NULL, NULL, t.headers, t.payload,
        l.worker, d.until, l.slot, coalesce(t.id = ANY (l.cancelled), false)
   FROM gristmill.lease l JOIN gristmill.deadline d ON d.token = l.token, unnest(l.tasks) t
  WHERE t.id = ANY (l.open)
@@ -90,7 +90,7 @@ DECLARE
     v_task  gristmill.task;
     v_queue gristmill.queue;
     v_lease record;
-    v_tasks gristmill.task[];
+    v_tasks gristmill.held[];
 BEGIN
     IF p_action = 'cancel' THEN
         SELECT * INTO v_task FROM gristmill.task t WHERE t.id = p_id FOR UPDATE;

@@ -19,6 +19,7 @@ mod files;
 mod full_disk;
 mod group_commit;
 mod handles;
+mod looking;
 mod moved;
 mod subjects;
 mod support;

@@ -9,10 +9,12 @@ run() { psql -X -q -v ON_ERROR_STOP=1 "$DATABASE_URL" "$@"; }
 
 run -A -t <<'SQL'
 SELECT gristmill.requeue_expired('ingredient-match') || ' taken back from crashed workers';
+-- Whatever else time brings: no Gristmill process runs here.
+SELECT count(*) || ' chores done' FROM gristmill.maintain();
 SQL
 if [ "${QUEUE_RETRY_FAILED:-false}" = true ]; then
     run -A -t <<'SQL'
-SELECT gristmill.retry_failed('ingredient-match', 'Retry requested by nightly workflow', 'nightly')
+SELECT gristmill.retry_failed('ingredient-match', 'Retry requested by nightly workflow')
        || ' failed tasks sent back';
 SQL
 fi

@@ -50,6 +50,7 @@ pub(crate) fn in_schema(text: &str, schema: &str) -> String {
     }
     text.replace("gristmill.", &format!("{schema}."))
         .replace("SCHEMA IF NOT EXISTS gristmill;", &format!("SCHEMA IF NOT EXISTS {schema};"))
+        .replace("SCHEMA gristmill ", &format!("SCHEMA {schema} "))
 }
 
 /// A connection of this store's own.

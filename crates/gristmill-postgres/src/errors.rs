@@ -53,6 +53,11 @@ impl<'a> Said<'a> {
             Some("42") if self.code == SqlState::INSUFFICIENT_PRIVILEGE.code() => {
                 StoreError::Permission(words)
             }
+            // What one connection prepared is there on another one: a pooler lends
+            // them out by the transaction.
+            Some("42" | "26") if self.is_pooled() => StoreError::Invalid(format!(
+                "{words}: a pooler stands in between; say statement_mode=unnamed in the URL"
+            )),
             Some("42" | "3F") => StoreError::NotAStore(format!(
                 "{words}; the schema is missing or another version: run `gristmill migrate`"
             )),
@@ -64,6 +69,12 @@ impl<'a> Said<'a> {
     fn lost_a_race(self) -> bool {
         let lost = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
         self.constraint == Some("lease_slot") || lost.iter().any(|lost| lost.code() == self.code)
+    }
+
+    /// A prepared statement that should not be there, or should and is not.
+    fn is_pooled(self) -> bool {
+        let codes = [SqlState::DUPLICATE_PSTATEMENT, SqlState::INVALID_SQL_STATEMENT_NAME];
+        codes.iter().any(|code| code.code() == self.code)
     }
 
     /// It waited in vain for somebody else's open transaction: trying again at
@@ -121,5 +132,23 @@ pub(crate) fn told(error: &Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pooler that lends connections out by the transaction: what to say in the
+    /// URL, and not that the schema is another one.
+    #[test]
+    fn a_prepared_statement_behind_a_pooler_names_the_remedy() {
+        for code in ["42P05", "26000"] {
+            let words = "prepared statement \"s0\" already exists";
+            let said = Said { words, code, constraint: None };
+            let fault = said.fault(Intent::Write);
+            let StoreError::Invalid(told) = &fault else { panic!("{fault:?}") };
+            assert!(told.contains("statement_mode=unnamed") && told.contains(words), "{told}");
+        }
     }
 }

@@ -33,6 +33,7 @@ mod options;
 mod pool;
 mod put;
 mod read;
+mod rights;
 mod roles;
 mod row;
 mod schedules;
@@ -55,6 +56,7 @@ pub use check::Finding;
 pub use inside::WakeGuard;
 pub use migration::{print as migrations, print_for as migrations_for, versions};
 pub use options::{Options, StatementMode};
+pub use rights::{make as make_roles, print as roles, print_for as roles_for};
 pub use store::PostgresStore;
 /// The driver, so that the caller's transaction is of the same version.
 pub use tokio_postgres;

@@ -26,6 +26,11 @@ const STEPS: &[&str] = &[
     include_str!("sql/migration/0008_subject.sql"),
     include_str!("sql/migration/0009_surface.sql"),
     include_str!("sql/migration/0010_import.sql"),
+    include_str!("sql/migration/0011_arguments.sql"),
+    include_str!("sql/migration/0012_queues.sql"),
+    include_str!("sql/migration/0013_operators.sql"),
+    include_str!("sql/migration/0014_schedules.sql"),
+    include_str!("sql/migration/0015_maintain.sql"),
 ];
 
 /// The newest schema this program knows.

@@ -4,6 +4,6 @@
 SELECT queue, ready, processing, failed FROM gristmill.stats() WHERE queue = 'ingredient-match';
 \echo 'claimed more than 5 times:'
 SELECT t.id, t.key AS line, t.state, t.claims, t.note
-  FROM gristmill.tasks t JOIN gristmill.queue q ON q.number = t.queue
- WHERE q.name = 'ingredient-match' AND t.claims > 5
+  FROM gristmill.tasks t
+ WHERE t.queue = 'ingredient-match' AND t.claims > 5
  ORDER BY t.claims DESC, t.id;

@@ -152,9 +152,13 @@ const MIGRATE: &str = "\
 Examples:
   gristmill --store postgres://localhost/shop migrate
   gristmill --store postgres://localhost/shop migrate --print > schema.sql
+  gristmill --store postgres://localhost/shop migrate --roles
+  gristmill --store postgres://localhost/shop migrate --roles --print > roles.sql
 
 The script that --print shows is run in one transaction; no server is asked for
-it. Other stores than PostgreSQL are brought up to date when they are opened.";
+it. --roles also makes the roles that SQL clients are granted (docs/sql.md), for
+which the connecting role needs CREATEROLE; with --print it shows only how they
+are made, for somebody who has it. Say it again after each migration. Other stores than PostgreSQL are brought up to date when they are opened.";
 
 const DOCTOR: &str = "\
 Examples:
@@ -187,6 +191,10 @@ pub(crate) struct MigrateArgs {
     /// Show the statements that make the schema, and change nothing
     #[arg(long)]
     pub(crate) print: bool,
+
+    /// Make the roles of SQL clients as well, or with --print show only them
+    #[arg(long)]
+    pub(crate) roles: bool,
 }
 
 /// `backup`.

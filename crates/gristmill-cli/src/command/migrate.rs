@@ -11,6 +11,8 @@ use crate::store::{Missing, without_password};
 #[derive(Debug)]
 pub(crate) struct Migrate {
     pub(crate) print: bool,
+    /// The roles of SQL clients too.
+    pub(crate) roles: bool,
 }
 
 impl Migrate {
@@ -22,26 +24,36 @@ impl Migrate {
         };
         let url = postgres.reveal();
         if self.print {
-            let script = gristmill::postgres::migrations_for(url)?;
+            let script = if self.roles {
+                gristmill::postgres::roles_for(url)?
+            } else {
+                gristmill::postgres::migrations_for(url)?
+            };
             return session.output.line(script.trim_end());
         }
         let (from, to) = gristmill::postgres::versions(url).await?;
         // Also when there is nothing to do: whoever asks wants to know that the
         // store opens.
         session.open(Missing::Create).await?.close().await?;
+        if self.roles {
+            gristmill::postgres::make_roles(url).await?;
+        }
         let shown = without_password(session.url());
-        let words = match from {
+        let mut words = match from {
             0 => format!("made the schema of {shown}, version {to}"),
             _ if from == to => format!("the schema of {shown} is up to date, version {to}"),
             _ => format!("brought the schema of {shown} from version {from} to {to}"),
         };
-        session.output.either(&json!({ "from": from, "to": to }), words)
+        if self.roles {
+            words += "; its roles stand";
+        }
+        session.output.either(&json!({ "from": from, "to": to, "roles": self.roles }), words)
     }
 
     /// Other stores bring themselves up to date whenever they are opened.
     async fn by_opening(self, session: &Session) -> Result<(), Failure> {
-        if self.print {
-            let message = "only the schema of a PostgreSQL store can be printed";
+        if self.print || self.roles {
+            let message = "only a PostgreSQL store has a schema to print, and roles";
             return Err(Failure::new(Exit::Wrong, "not_supported", message));
         }
         session.open(Missing::Fail).await?.close().await?;

@@ -151,7 +151,9 @@ impl Command {
             Typed::Backup(args) => Command::Backup(backup::Backup { file: args.file }),
             Typed::Bench(args) => Command::Bench(bench::Bench::meant(args)),
             Typed::Check => Command::Check(check::Check),
-            Typed::Migrate(args) => Command::Migrate(migrate::Migrate { print: args.print }),
+            Typed::Migrate(args) => {
+                Command::Migrate(migrate::Migrate { print: args.print, roles: args.roles })
+            }
             Typed::Doctor => Command::Doctor(doctor::Doctor),
             Typed::Copy(args) => Command::Copy(copy::Copy::meant(args)?),
             Typed::Config(args::ConfigCommand::Check(args)) => {

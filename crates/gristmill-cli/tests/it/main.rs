@@ -26,6 +26,7 @@ mod round_trip;
 mod schedules;
 mod served_store;
 mod slots;
+mod sql_page;
 mod stop;
 mod up;
 mod workers;

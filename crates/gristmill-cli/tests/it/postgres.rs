@@ -21,6 +21,20 @@ fn migrated() -> Database {
         .unwrap()
 }
 
+/// As [`migrated`], with the store's roles, and a login for each.
+pub(crate) fn with_roles() -> Database {
+    let database = migrated();
+    Place::new().ok(&["--store", &database.url(), "migrate", "--roles"]);
+    for role in ["put", "work", "read", "admin"] {
+        let login = format!(
+            "DO $$BEGIN CREATE ROLE page_{role} LOGIN; EXCEPTION WHEN duplicate_object
+             OR unique_violation THEN NULL; END$$; GRANT gristmill_{role} TO page_{role}"
+        );
+        database.psql(&login).unwrap();
+    }
+    database
+}
+
 /// A database with nothing in it.
 fn empty() -> Database {
     Server::shared().unwrap().database("nothing", |_| Ok(())).unwrap()
@@ -73,6 +87,29 @@ fn lines(text: &[String]) -> Vec<String> {
     text.iter().map(|line| words(line)).filter(|line| !line.is_empty()).collect()
 }
 
+/// Who says a statement of the page: a login with the one role that may. What is
+/// not the queue's is said by the database's owner.
+fn speaker(statement: &str) -> String {
+    let names =
+        |list: &str| list.split(' ').any(|name| statement.contains(&format!("gristmill.{name}(")));
+    let role = if names("enqueue enqueue_many wake") {
+        "put"
+    } else if names(
+        "claim complete complete_many error retry fail release extend requeue_expired maintain",
+    ) {
+        "work"
+    } else if names("stats schedules")
+        || (statement.contains("gristmill.tasks") && !statement.contains("session_user"))
+    {
+        "read"
+    } else if statement.contains("gristmill.") {
+        "admin"
+    } else {
+        return "RESET SESSION AUTHORIZATION;\n".to_owned();
+    };
+    format!("SET SESSION AUTHORIZATION page_{role};\n")
+}
+
 /// Types a block into one psql session; what each statement prints.
 fn type_in(url: &str, block: &[Step]) -> Vec<Vec<String>> {
     let mut psql = Command::new("psql")
@@ -85,7 +122,9 @@ fn type_in(url: &str, block: &[Step]) -> Vec<Vec<String>> {
     // Errors in their place among the answers, without the lines behind them.
     let mut script = String::from("\\set SHOW_CONTEXT never\n");
     for step in block {
-        script += &step.typed.join("\n");
+        let typed = step.typed.join("\n");
+        script += &speaker(&typed);
+        script += &typed;
         script += "\n\\if :ERROR\n\\echo ERROR: :LAST_ERROR_MESSAGE\n\\endif\n\\echo ==end==\n";
     }
     psql.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
@@ -102,7 +141,7 @@ fn sql_md() -> String {
 
 #[test]
 fn the_transcripts_of_the_sql_page_say_what_happens() {
-    let database = migrated();
+    let database = with_roles();
     let blocks = transcripts(&sql_md());
     assert!(blocks.len() >= 12, "the page shows {} transcripts", blocks.len());
     for block in blocks {
@@ -119,8 +158,9 @@ fn the_sql_page_names_every_function_for_clients() {
     let surface = database
         .psql(
             "SELECT DISTINCT p.proname FROM pg_proc p
-              WHERE p.pronamespace = 'gristmill'::regnamespace AND p.pronargs > 0
-                AND p.proargnames[1] NOT LIKE 'p\\_%' ORDER BY 1",
+              WHERE p.pronamespace = 'gristmill'::regnamespace AND p.prosecdef
+                AND p.prorettype <> 'trigger'::regtype
+                AND (p.proargnames[1] NOT LIKE 'p\\_%' OR p.pronargs = 0) ORDER BY 1",
         )
         .unwrap();
     let surface: BTreeSet<&str> = surface.lines().collect();
@@ -129,6 +169,9 @@ fn the_sql_page_names_every_function_for_clients() {
         "enqueue_many",
         "claim",
         "complete",
+        "complete_many",
+        "maintain",
+        "add_schedule",
         "error",
         "retry",
         "fail",
@@ -165,6 +208,31 @@ fn migrate_makes_the_schema_once_and_prints_it_without_a_server() {
     let script =
         place.ok(&["--store", "postgres://nowhere.invalid/db?schema=mill", "migrate", "--print"]);
     assert!(script.contains("CREATE TABLE mill.task") && !script.contains("gristmill.task"));
+}
+
+#[test]
+fn roles_are_made_or_shown_to_who_can_make_them() {
+    let place = Place::new();
+    let database = empty();
+    let and = if database.url().contains('?') { '&' } else { '?' };
+    let url = format!("{}{and}schema=mill", database.url());
+    let script = place.ok(&["--store", &url, "migrate", "--roles", "--print"]);
+    assert!(script.contains("TO mill_put") && !script.contains("gristmill"), "{script}");
+    let made = place.json(&["--store", &url, "migrate", "--roles"]);
+    assert_eq!((&made["from"], &made["roles"]), (&json!(0), &json!(true)));
+    place.write("roles.sql", script);
+    let run = Command::new("psql")
+        .args(["-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-d", &database.url(), "-f"])
+        .arg(place.path("roles.sql"))
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let may =
+        "SELECT has_function_privilege('mill_work', 'mill.complete(bigint, uuid)', 'EXECUTE'),
+                      has_function_privilege('mill_put', 'mill.complete(bigint, uuid)', 'EXECUTE')";
+    assert_eq!(database.psql(may).unwrap(), "t|f");
+    let other = place.run(&["--store", "sqlite://x.db", "migrate", "--roles"]);
+    assert!(other.code != 0 && other.stderr.contains("PostgreSQL"), "{}", other.stderr);
 }
 
 #[test]

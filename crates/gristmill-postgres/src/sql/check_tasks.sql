@@ -4,7 +4,7 @@ SELECT t.id, t.queue, q.name::text, t.encoding, t.history::text, t.headers::text
        t.payload IS NULL OR t.run_at IS NULL OR t.created_at IS NULL OR t.attempts IS NULL
            OR t.claims IS NULL OR t.expiries IS NULL OR t.priority IS NULL
            OR t.unique_active IS NULL AS is_torn
-  FROM gristmill.tasks t LEFT JOIN gristmill.queue q ON q.number = t.queue
+  FROM gristmill.shown t LEFT JOIN gristmill.queue q ON q.number = t.queue
  WHERE t.id > $1
  ORDER BY t.id
  LIMIT $2

@@ -17,7 +17,11 @@ async fn a_cancel_reaches_a_task_that_comes_back_or_is_claimed_meanwhile() {
     for (first, answer, left) in [
         ("SELECT gristmill.error(id, token, 'x') FROM held", "moved", 0),
         ("SELECT gristmill.release(id, token) FROM held", "moved", 0),
-        ("SELECT gristmill.requeue_expired('q', now() + interval '1 hour')", "moved", 0),
+        (
+            "SELECT * FROM gristmill.expire(NULL, 99, NULL, 10, now() + interval '1 hour')",
+            "moved",
+            0,
+        ),
         ("SELECT gristmill.fail(id, token, 'x') FROM held", "wrong_state", 1),
         ("SELECT gristmill.complete(id, token) FROM held", "gone", 0),
         // Back from the release below, it is claimed again.

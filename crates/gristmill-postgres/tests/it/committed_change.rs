@@ -202,7 +202,7 @@ async fn an_open_completion_holds_no_neighbour_and_no_heartbeat() {
 /// For how many seconds the claim's lease holds, as readers see it.
 fn lease_left(database: &Database) -> i64 {
     let left = "SELECT extract(epoch FROM max(until) - clock_timestamp())::bigint
-                  FROM gristmill.tasks WHERE state = 'processing'";
+                  FROM gristmill.shown WHERE state = 'processing'";
     database.psql(left).unwrap().parse().expect("a number")
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Databases {
     pub(crate) level: Option<&'static str>,
     /// What is done to the schema once it stands.
     pub(crate) altered: &'static str,
+    /// With the roles of the store.
+    pub(crate) roles: bool,
 }
 
 impl Databases {
@@ -78,6 +80,9 @@ impl Harness for Databases {
                     let set = "SET default_transaction_isolation";
                     made.psql(&format!("ALTER DATABASE \"{}\" {set} = '{level}'", made.name()))
                         .expect("altered");
+                }
+                if self.roles {
+                    gristmill_postgres::make_roles(&made.url()).await.expect("roles");
                 }
                 *self.last.lock().unwrap() = Some(made);
             }

@@ -9,6 +9,8 @@
     reason = "a broken expectation ends the test at its line"
 )]
 
+mod alone;
+mod arguments;
 mod beside;
 mod cancels;
 mod committed_change;
@@ -22,6 +24,7 @@ mod migrations;
 mod plans;
 mod policy;
 mod power_cut;
+mod rights;
 mod slots;
 mod snapshot;
 mod sqlx;

@@ -23,7 +23,7 @@ const HISTORIES: &[(&[&str], &[&str])] = &[
     (&[PUT], &[CLAIM, FAIL]),
     (&[PUT, CLAIM], &["SELECT gristmill.error(id, token, 'x') FROM held"]),
     (&[PUT, CLAIM], &[PUT]),
-    (&[PUT, CLAIM, FAIL], &["SELECT gristmill.retry_failed(id) FROM held"]),
+    (&[PUT, CLAIM, FAIL], &["SELECT gristmill.retry_failed_task(id) FROM held"]),
     (&[PUT, CLAIM, FAIL], &[PUT, CLAIM, FAIL]),
 ];
 

@@ -22,9 +22,10 @@ const SHOP: &str = "
 
 /// What each kind of client does in one go.
 const PUT: &str = "INSERT INTO item SELECT FROM generate_series(1, 4);
-    SELECT * FROM gristmill.enqueue_many('q', array_fill('{}'::jsonb, ARRAY[8]),
-        ARRAY(SELECT n.id::text FROM (SELECT i.id FROM item i ORDER BY i.id DESC LIMIT 8) n
-               ORDER BY n.id))";
+    SELECT gristmill.enqueue_many('q', array_fill('{}'::jsonb, ARRAY[cardinality(k.keys)]), k.keys)
+      FROM (SELECT ARRAY(SELECT n.id::text
+                           FROM (SELECT i.id FROM item i ORDER BY i.id DESC LIMIT 8) n
+                          ORDER BY n.id) AS keys) k";
 /// Claims several and ends each in another way; some are forgotten.
 const WORK: &str = "SELECT CASE floor(random() * 7)
         WHEN 0 THEN gristmill.complete(c.id, c.token)
@@ -78,21 +79,21 @@ async fn again(url: String, steps: &[&'static str], until: Instant, tally: Arc<T
 async fn faults(client: &Client) -> Vec<String> {
     let rows = client
         .query(
-            "SELECT 'orphan ' || t.state || ' ' || t.key FROM gristmill.tasks t
+            "SELECT 'orphan ' || t.state || ' ' || t.key FROM gristmill.shown t
               WHERE NOT EXISTS (SELECT 1 FROM item i WHERE i.id::text = t.key)
              UNION ALL
-             SELECT 'in flight twice ' || t.key FROM gristmill.tasks t
+             SELECT 'in flight twice ' || t.key FROM gristmill.shown t
               WHERE t.in_flight GROUP BY t.key HAVING count(*) > 1
              UNION ALL
-             SELECT 'without its place ' || t.id FROM gristmill.tasks t
+             SELECT 'without its place ' || t.id FROM gristmill.shown t
               WHERE t.in_flight AND NOT EXISTS (SELECT 1 FROM gristmill.flight f
                      WHERE f.id = t.id AND f.key = t.key AND f.queue = t.queue)
              UNION ALL
              SELECT 'place without task ' || f.key FROM gristmill.flight f
-              WHERE f.id NOT IN (SELECT t.id FROM gristmill.tasks t WHERE t.in_flight)
+              WHERE f.id NOT IN (SELECT t.id FROM gristmill.shown t WHERE t.in_flight)
              UNION ALL
              SELECT 'counted ' || s.total FROM gristmill.stats() s
-              WHERE s.total <> (SELECT count(*) FROM gristmill.tasks t WHERE t.state <> 'done')",
+              WHERE s.total <> (SELECT count(*) FROM gristmill.shown t WHERE t.state <> 'done')",
             &[],
         )
         .await

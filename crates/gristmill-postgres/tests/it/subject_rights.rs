@@ -45,6 +45,7 @@ async fn rows_that_the_triggers_may_not_see_are_not_gone() {
         "{ITEMS}; CREATE ROLE {role}; GRANT ALL ON SCHEMA gristmill TO {role};
          GRANT ALL ON ALL TABLES IN SCHEMA gristmill TO {role};
          GRANT ALL ON ALL SEQUENCES IN SCHEMA gristmill TO {role};
+         GRANT ALL ON ALL FUNCTIONS IN SCHEMA gristmill TO {role};
          ALTER FUNCTION gristmill.subject_trigger() OWNER TO {role}"
     );
     client.batch_execute(&owned).await.unwrap();

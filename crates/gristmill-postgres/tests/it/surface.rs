@@ -119,6 +119,10 @@ async fn what_no_program_could_read_or_use_is_refused() {
         (r#"{"timeout": 0}"#, "timeout is more than nothing"),
         (r#"{"backoff": 5}"#, "backoff is 5: it is an object"),
         (r#"{"backoff": {"base": "never"}}"#, "backoff.base is"),
+        (r#"{"backoff": {"bsae": 1}}"#, "not part of it"),
+        (r#"{"backoff": {"jitter": "maybe"}}"#, "backoff.jitter is"),
+        (r#"[1]"#, "settings is JSON's array"),
+        ("null", "settings is JSON's null"),
         (r#"{"max_attempts": "3"}"#, "max_attempts is"),
         (r#"{"max_attempts": 0}"#, "max_attempts cannot be 0"),
         (r#"{"max_attempts": 2.5}"#, "max_attempts cannot be 2.5"),
@@ -144,12 +148,11 @@ async fn a_queue_that_sql_paused_is_not_claimed() {
     declare(&store, "q", SettingsPatch::default()).await;
     put(&store, "q", vec![task("1")]).await;
     let ask = |sql: &str| database.psql(&format!("SELECT gristmill.{sql}"));
-    assert_eq!(ask("pause('q', 'ada')").unwrap(), "t");
+    assert_eq!(ask("pause('q')").unwrap(), "t");
     let paused = queue(&store, "q").await;
-    assert_eq!((paused.paused, paused.paused_by.as_deref()), (true, Some("ada")));
+    assert_eq!((paused.paused, paused.paused_by.as_deref()), (true, Some("postgres")));
     assert!(claim(&store, "q", 1).await.tasks.is_empty());
     assert_eq!(ask("pause('q')").unwrap(), "f");
-    assert_eq!(queue(&store, "q").await.paused_by.as_deref(), Some("postgres"));
     assert_eq!(ask("resume('q')").unwrap(), "t");
     assert_eq!(ask("resume('q')").unwrap(), "f");
     let resumed = queue(&store, "q").await;

@@ -13,8 +13,8 @@ fn a_killed_workers_lines_come_back_after_180_seconds() {
     victim.wait().unwrap();
     let back = |seconds: u32| {
         kitchen.ask(&format!(
-            "SELECT gristmill.requeue_expired('ingredient-match',
-                        now => clock_timestamp() + interval '{seconds} seconds')"
+            "SELECT taken FROM gristmill.expire(NULL, 99, NULL, 10,
+                        clock_timestamp() + interval '{seconds} seconds')"
         ))
     };
     assert_eq!(back(100), "0", "the lease is not over");
@@ -49,11 +49,11 @@ fn a_worker_that_lost_its_lease_writes_nothing() {
     // first worker then writes must not stand.
     let first = kitchen.ask("SELECT id, token FROM gristmill.claim('ingredient-match', 1, 180)");
     let second = kitchen.ask(
-        "SELECT id, token FROM gristmill.claim('ingredient-match', 1, 180,
-                    now => clock_timestamp() + interval '181 seconds')",
+        "SELECT id FROM gristmill.claim_tasks('ingredient-match', 1, 180000000, 'second', NULL,
+                    gen_random_uuid(), p_now => clock_timestamp() + interval '181 seconds')",
     );
     let (id, stale) = first.split_once('|').unwrap();
-    assert!(second.starts_with(&format!("{id}|")), "{second}");
+    assert_eq!(second, id);
     let said = std::process::Command::new("psql")
         .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &kitchen.url()])
         .args(["-v", &format!("id={id}"), "-v", &format!("token={stale}"), "-v", "worker=late"])

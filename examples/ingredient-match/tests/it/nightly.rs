@@ -18,11 +18,11 @@ fn failed_tasks_are_sent_back_on_request_with_a_note_and_no_resolver() {
     let said = String::from_utf8(said.stdout).unwrap();
     assert!(said.contains("2 failed tasks sent back"), "{said}");
     let moved = kitchen.ask(
-        "SELECT DISTINCT state, note, note_by, attempts, resolved_by IS NULL, resolved_at IS NULL,
+        "SELECT DISTINCT state, note, note_by = session_user, attempts, resolved_by IS NULL, resolved_at IS NULL,
                          worker IS NULL
            FROM gristmill.tasks",
     );
-    assert_eq!(moved, "pending|Retry requested by nightly workflow|nightly|0|t|t|t");
+    assert_eq!(moved, "pending|Retry requested by nightly workflow|t|0|t|t|t");
     kitchen.run(&["worker.py"]);
     assert_eq!(kitchen.ask("SELECT failed, total FROM gristmill.stats()"), "1|1");
     assert_eq!(

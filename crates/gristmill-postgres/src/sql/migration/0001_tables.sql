@@ -280,11 +280,13 @@ CREATE TABLE gristmill.settling (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- How far a chore came that looks at everything in turns (0007_watch.sql).
+-- How far a chore came that looks at everything in turns (0007_watch.sql), and when
+-- claims of SQL clients last did a share of them (0015_maintain.sql).
 CREATE TABLE gristmill.chore (
     name  text COLLATE "C" PRIMARY KEY,
     key   text COLLATE "C" NOT NULL,
-    queue integer NOT NULL
+    queue integer NOT NULL,
+    at    timestamptz
 ) WITH (fillfactor = 50);
 
 -- Failed tasks, and done ones that their queue keeps: in no claim index.

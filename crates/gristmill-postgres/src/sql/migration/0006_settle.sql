@@ -480,9 +480,11 @@ END
 $$;
 
 -- Carries out what this transaction wrote down. The first row's trigger does it
--- for all of them, and nobody else's are visible.
+-- for all of them, and nobody else's are visible. With the owner's rights: the
+-- commit is the caller's, who may have no right but to call `complete`.
 CREATE FUNCTION gristmill.settle_at_commit() RETURNS trigger
-LANGUAGE plpgsql
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
@@ -891,3 +893,5 @@ BEGIN
      ORDER BY g.position;
 END
 $$;
+
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

@@ -1,8 +1,8 @@
 -- Reading, operators' actions, and what time brings.
 
--- Every task as readers see it. The token is left out: whoever reads it could
--- settle in the holder's name.
-CREATE VIEW gristmill.tasks AS
+-- Every task as programs read it; people have `tasks` (0013_operators.sql). The
+-- token is left out: whoever reads it could settle in the holder's name.
+CREATE VIEW gristmill.shown AS
 SELECT 'pending' AS state, t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
        t.created_at, t.blocked, t.in_flight, t.unique_active, t.attempts, t.claims, t.expiries,
        t.encoding, t.prev_run_at, t.claimed_at, t.error, t.history, t.note, t.note_by,
@@ -210,7 +210,9 @@ BEGIN
 END
 $$;
 
--- Adds appended counts to the kept ones, so many at most. One at a time.
+-- Adds appended counts to the kept ones, so many at most. One at a time. What an
+-- SQL client's claim sums up in a transaction that is still open (0015_maintain.sql)
+-- is passed by.
 CREATE FUNCTION gristmill.fold(p_limit integer DEFAULT 20000) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -221,7 +223,8 @@ BEGIN
     END IF;
     WITH gone AS (
         DELETE FROM gristmill.delta d
-         WHERE d.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.delta x LIMIT p_limit))
+         WHERE d.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.delta x LIMIT p_limit
+                                      FOR UPDATE SKIP LOCKED))
         RETURNING d.*
     ), summed AS (
         UPDATE gristmill.total t SET
@@ -403,6 +406,74 @@ BEGIN
 END
 $$;
 
+-- Forgets callers' ids whose time is over, so many at most; tells how many.
+CREATE FUNCTION gristmill.forget_ids(p_limit integer, p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_gone bigint;
+BEGIN
+    DELETE FROM gristmill.put_id i
+     WHERE i.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.put_id x WHERE x.until <= p_now
+                                ORDER BY x.until LIMIT p_limit FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS v_gone = ROW_COUNT;
+    RETURN v_gone;
+END
+$$;
+
+-- The same of done tasks that were kept long enough.
+CREATE FUNCTION gristmill.forget_done(p_limit integer, p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_queue record;
+    v_step  bigint;
+    v_gone  bigint := 0;
+BEGIN
+    FOR v_queue IN SELECT q.number, q.keep_done FROM gristmill.queue q LOOP
+        DELETE FROM gristmill.done d
+         WHERE d.ctid = ANY (ARRAY(
+                   SELECT x.ctid FROM gristmill.done x
+                    WHERE x.queue = v_queue.number
+                      AND x.resolved_at <= coalesce(p_now - v_queue.keep_done, 'infinity')
+                    ORDER BY x.resolved_at LIMIT p_limit - v_gone FOR UPDATE SKIP LOCKED));
+        GET DIAGNOSTICS v_step = ROW_COUNT;
+        IF v_step > 0 THEN
+            INSERT INTO gristmill.delta (at, queue, done_kept)
+            VALUES (p_now, v_queue.number, -v_step);
+            v_gone := v_gone + v_step;
+        END IF;
+    END LOOP;
+    RETURN v_gone;
+END
+$$;
+
+-- And of failed ones.
+CREATE FUNCTION gristmill.forget_failed(p_limit integer, p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_queue record;
+    v_step  bigint;
+    v_gone  bigint := 0;
+BEGIN
+    FOR v_queue IN
+        SELECT q.number, q.keep_failed FROM gristmill.queue q WHERE q.keep_failed IS NOT NULL
+    LOOP
+        DELETE FROM gristmill.failed d
+         WHERE d.ctid = ANY (ARRAY(
+                   SELECT x.ctid FROM gristmill.failed x
+                    WHERE x.queue = v_queue.number
+                      AND x.failed_at <= p_now - v_queue.keep_failed
+                    ORDER BY x.failed_at LIMIT p_limit - v_gone FOR UPDATE SKIP LOCKED));
+        GET DIAGNOSTICS v_step = ROW_COUNT;
+        IF v_step > 0 THEN
+            INSERT INTO gristmill.delta (at, queue, failed_now, discarded)
+            VALUES (p_now, v_queue.number, -v_step, v_step);
+            v_gone := v_gone + v_step;
+        END IF;
+    END LOOP;
+    RETURN v_gone;
+END
+$$;
+
 -- One step of a chore: how many it dealt with, whether there may be more, and
 -- whose workers may have something to do now.
 CREATE FUNCTION gristmill.do_chore(
@@ -446,45 +517,13 @@ BEGIN
         done := gristmill.fold(c_fold);
         more := done = c_fold;
     WHEN 'ids' THEN
-        DELETE FROM gristmill.put_id i
-         WHERE i.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.put_id x
-                                    WHERE x.until <= v_now
-                                    ORDER BY x.until LIMIT c_step FOR UPDATE SKIP LOCKED));
-        GET DIAGNOSTICS done = ROW_COUNT;
+        done := gristmill.forget_ids(c_step, v_now);
         more := done = c_step;
     WHEN 'done' THEN
-        FOR v_queue IN SELECT q.number, q.keep_done FROM gristmill.queue q LOOP
-            DELETE FROM gristmill.done d
-             WHERE d.ctid = ANY (ARRAY(
-                       SELECT x.ctid FROM gristmill.done x
-                        WHERE x.queue = v_queue.number
-                          AND x.resolved_at <= coalesce(v_now - v_queue.keep_done, 'infinity')
-                        ORDER BY x.resolved_at LIMIT c_step - done FOR UPDATE SKIP LOCKED));
-            GET DIAGNOSTICS v_step = ROW_COUNT;
-            IF v_step > 0 THEN
-                INSERT INTO gristmill.delta (at, queue, done_kept)
-                VALUES (v_now, v_queue.number, -v_step);
-                done := done + v_step;
-            END IF;
-        END LOOP;
+        done := gristmill.forget_done(c_step, v_now);
         more := done = c_step;
     WHEN 'failed' THEN
-        FOR v_queue IN
-            SELECT q.number, q.keep_failed FROM gristmill.queue q WHERE q.keep_failed IS NOT NULL
-        LOOP
-            DELETE FROM gristmill.failed d
-             WHERE d.ctid = ANY (ARRAY(
-                       SELECT x.ctid FROM gristmill.failed x
-                        WHERE x.queue = v_queue.number
-                          AND x.failed_at <= v_now - v_queue.keep_failed
-                        ORDER BY x.failed_at LIMIT c_step - done FOR UPDATE SKIP LOCKED));
-            GET DIAGNOSTICS v_step = ROW_COUNT;
-            IF v_step > 0 THEN
-                INSERT INTO gristmill.delta (at, queue, failed_now, discarded)
-                VALUES (v_now, v_queue.number, -v_step, v_step);
-                done := done + v_step;
-            END IF;
-        END LOOP;
+        done := gristmill.forget_failed(c_step, v_now);
         more := done = c_step;
     WHEN 'workers' THEN
         DELETE FROM gristmill.worker w WHERE w.seen < v_now - interval '3600 seconds';
@@ -742,3 +781,5 @@ BEGIN
     RETURN v_oldest;
 END
 $$;
+
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

@@ -654,11 +654,14 @@ BEGIN
 END
 $$;
 
--- Makes the triggers of a queue say what its settings say. Null unbinds.
--- p_again: the settings are as they were; then what is whole stays as it is,
--- whichever table of that name this session would find.
+-- Makes the triggers of a queue say what its settings say. Null unbinds. Only who
+-- owns a table binds a queue to it: puts hold its rows, and its triggers cost.
+--   p_again  the settings are as they were; then what is whole stays as it is,
+--            whichever table of that name this session would find
+--   p_place  the table, where the caller's search_path is not in force here
 CREATE FUNCTION gristmill.bind_subject(
-    p_queue integer, p_table text, p_column text, p_again boolean DEFAULT false
+    p_queue integer, p_table text, p_column text, p_again boolean DEFAULT false,
+    p_place oid DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -678,7 +681,7 @@ BEGIN
     END IF;
     IF p_table IS NOT NULL THEN
         BEGIN
-            v_place := to_regclass(p_table);
+            v_place := coalesce(p_place, to_regclass(p_table));
         EXCEPTION WHEN syntax_error OR invalid_name THEN
             NULL; -- no name at all
         END;
@@ -692,6 +695,11 @@ BEGIN
                    WHERE c.oid = v_place) THEN format('''%s'' is not a table', p_table) END;
         IF v_fault IS NOT NULL THEN
             RAISE EXCEPTION 'queue ''%'': bind: %', v_name, v_fault USING ERRCODE = 'GM400';
+        END IF;
+        IF NOT p_again AND NOT (SELECT pg_catalog.pg_has_role(session_user, c.relowner, 'USAGE')
+                                  FROM pg_catalog.pg_class c WHERE c.oid = v_place) THEN
+            RAISE EXCEPTION 'queue ''%'': bind: only who owns table ''%'' binds a queue to it',
+                v_name, p_table USING ERRCODE = 'insufficient_privilege';
         END IF;
         IF NOT gristmill.may_read(v_place) THEN
             v_owner := (SELECT p.proowner FROM pg_catalog.pg_proc p
@@ -957,3 +965,5 @@ BEGIN
     RETURN v_at;
 END
 $$;
+
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

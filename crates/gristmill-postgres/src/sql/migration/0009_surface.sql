@@ -1,178 +1,13 @@
--- The surface for any client of the database: producers, workers and operators
--- that speak nothing but SQL. Thin wrappers of the functions the Rust store
--- uses; each call is atomic and joins the caller's transaction.
-
--- Puts a queue's settings in force: JSON with the settings' names, spans in
--- microseconds, null for none. What is not named gets its default.
-CREATE FUNCTION gristmill.put_in_force(p_number integer, p_settings jsonb) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_backoff jsonb := coalesce(p_settings -> 'backoff', '{}');
-BEGIN
-    UPDATE gristmill.queue q SET
-        lease = gristmill.span(coalesce((p_settings ->> 'lease')::bigint, 60000000)),
-        max_attempts = CASE WHEN p_settings ? 'max_attempts'
-                            THEN (p_settings ->> 'max_attempts')::integer ELSE 5 END,
-        backoff_base = coalesce((v_backoff ->> 'base')::bigint, 2000000),
-        backoff_cap = coalesce((v_backoff ->> 'cap')::bigint, 3600000000),
-        backoff_jitter = coalesce((v_backoff ->> 'jitter')::boolean, true),
-        id_window = gristmill.span(coalesce((p_settings ->> 'id_window')::bigint, 86400000000)),
-        keep_done = gristmill.span((p_settings ->> 'keep_done')::bigint),
-        keep_failed = gristmill.span((p_settings ->> 'keep_failed')::bigint),
-        relaxed = coalesce(p_settings ->> 'durability', 'full') = 'relaxed',
-        durable_claims = coalesce(p_settings ->> 'claims', 'async') = 'durable',
-        unique_active = coalesce(p_settings ->> 'unique', 'pending') = 'active',
-        on_duplicate = coalesce(p_settings ->> 'on_duplicate', 'skip'),
-        postpone_max = gristmill.span((p_settings ->> 'postpone_max')::bigint),
-        capacity = (p_settings ->> 'capacity')::bigint,
-        count = coalesce((p_settings ->> 'count')::boolean, false),
-        slots = (p_settings ->> 'slots')::integer,
-        bind_table = p_settings -> 'bind' ->> 'table',
-        bind_column = p_settings -> 'bind' ->> 'column'
-     WHERE q.number = p_number;
-    -- The group index holds the tasks of queues with slots.
-    UPDATE gristmill.task t SET slotted = true
-      FROM gristmill.queue q
-     WHERE q.number = p_number AND q.slots IS NOT NULL AND t.queue = p_number AND NOT t.slotted;
-END
-$$;
-
--- A span as it is stored, in microseconds: an interval ('3 minutes') or a number
--- of seconds.
-CREATE FUNCTION gristmill.stored_span(p_name text, p_said jsonb) RETURNS jsonb
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_seconds numeric;
-BEGIN
-    v_seconds := CASE jsonb_typeof(p_said)
-        WHEN 'number' THEN p_said::numeric
-        WHEN 'string' THEN extract(epoch FROM (p_said #>> '{}')::interval) END;
-    IF v_seconds IS NULL OR v_seconds NOT BETWEEN 0 AND 366 * 86400 THEN
-        RAISE invalid_text_representation;
-    END IF;
-    RETURN to_jsonb(trunc(v_seconds * 1000000)::bigint);
-EXCEPTION WHEN data_exception THEN
-    RAISE EXCEPTION '% is %: it is an interval such as "3 minutes" or a number of seconds, at most a year',
-        p_name, p_said USING ERRCODE = 'GM400';
-END
-$$;
-
--- Settings as SQL says them, in the form that every program reads. What could
--- not be read back, or could never work, is refused here: nothing else would
--- before a worker stumbles over it.
-CREATE FUNCTION gristmill.stored_settings(p_said jsonb) RETURNS jsonb
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_stored jsonb := '{}';
-    v_name   text;
-    v_value  jsonb;
-    v_kind   text;
-    v_fault  text;
-BEGIN
-    FOR v_name, v_value IN SELECT s.key, s.value FROM jsonb_each(p_said) s LOOP
-        v_kind := CASE
-            WHEN v_name IN ('lease', 'timeout', 'id_window', 'keep_done', 'keep_failed',
-                            'postpone_max', 'drain_within', 'max_wait') THEN 'span'
-            WHEN v_name IN ('max_attempts', 'capacity', 'batch_size', 'slots', 'processors_min',
-                            'processors_max', 'processors_weight') THEN 'number'
-            WHEN v_name IN ('unique', 'on_duplicate', 'durability', 'claims') THEN 'string'
-            WHEN v_name = 'count' THEN 'boolean'
-            WHEN v_name IN ('backoff', 'bind') THEN 'object' END;
-        IF v_kind IS NULL THEN
-            RAISE EXCEPTION 'there is no setting ''%''', v_name USING ERRCODE = 'GM400';
-        END IF;
-        IF jsonb_typeof(v_value) = 'null' AND v_name IN (
-            'max_attempts', 'capacity', 'slots', 'processors_max', 'keep_done', 'keep_failed',
-            'postpone_max', 'drain_within', 'max_wait', 'bind') THEN
-            NULL; -- none, which these can be
-        ELSIF v_kind = 'span' THEN
-            v_value := gristmill.stored_span(v_name, v_value);
-        ELSIF jsonb_typeof(v_value) <> v_kind THEN
-            v_fault := format('%s is %s: it is %s %s', v_name, v_value,
-                              CASE v_kind WHEN 'object' THEN 'an' ELSE 'a' END, v_kind);
-        ELSIF v_kind = 'number' AND (v_value::numeric <> trunc(v_value::numeric)
-            OR v_value::numeric NOT BETWEEN CASE v_name WHEN 'processors_min' THEN 0 ELSE 1 END
-               AND CASE v_name WHEN 'batch_size' THEN 1000 WHEN 'slots' THEN 10000
-                               WHEN 'capacity' THEN 9007199254740992 ELSE 2147483647 END) THEN
-            v_fault := format('%s cannot be %s', v_name, v_value);
-        ELSIF (v_name = 'unique' AND v_value #>> '{}' NOT IN ('pending', 'active'))
-           OR (v_name = 'durability' AND v_value #>> '{}' NOT IN ('full', 'relaxed'))
-           OR (v_name = 'claims' AND v_value #>> '{}' NOT IN ('async', 'durable'))
-           OR (v_name = 'on_duplicate'
-               AND v_value #>> '{}' NOT IN ('skip', 'replace', 'postpone')) THEN
-            v_fault := format('%s cannot be %s', v_name, v_value);
-        ELSIF v_name = 'backoff' THEN
-            -- Stored whole; what is not said has its default.
-            v_value := jsonb_build_object(
-                'base', gristmill.stored_span('backoff.base', coalesce(v_value -> 'base', '2')),
-                'cap', gristmill.stored_span('backoff.cap', coalesce(v_value -> 'cap', '3600')),
-                'jitter', coalesce((v_value ->> 'jitter')::boolean, true));
-        ELSIF v_name = 'bind' AND (v_value ->> 'table' IS NULL OR v_value ->> 'column' IS NULL) THEN
-            v_fault := 'bind names a table and a column';
-        END IF;
-        v_stored := v_stored || jsonb_build_object(v_name, v_value);
-    END LOOP;
-    v_fault := coalesce(v_fault, CASE
-        WHEN (v_stored ->> 'lease')::bigint < 100000 THEN 'lease is at least 0.1 seconds'
-        WHEN (v_stored ->> 'timeout')::bigint = 0 THEN 'timeout is more than nothing'
-        WHEN (v_stored ->> 'processors_max')::bigint < (v_stored ->> 'processors_min')::bigint
-            THEN 'processors_max is below processors_min'
-        WHEN v_stored ->> 'unique' = 'active' AND v_stored ->> 'on_duplicate' <> 'skip'
-            THEN 'on_duplicate needs unique pending: a running task cannot be changed' END);
-    IF v_fault IS NOT NULL THEN
-        RAISE EXCEPTION '%', v_fault USING ERRCODE = 'GM400';
-    END IF;
-    RETURN v_stored;
-END
-$$;
-
--- Declares a queue, if there is none of the name; returns its number. Settings
--- that are arguments of their own go before those in the JSON.
-CREATE FUNCTION gristmill.add_queue(
-    name text, settings jsonb DEFAULT '{}', lease interval DEFAULT NULL,
-    max_attempts integer DEFAULT NULL, capacity bigint DEFAULT NULL,
-    keep_done interval DEFAULT NULL, keep_failed interval DEFAULT NULL
-) RETURNS integer
-LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    v_number   integer;
-    v_settings jsonb;
-BEGIN
-    IF $1 !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' THEN
-        RAISE EXCEPTION '''%'' is not a queue name: letters, digits, ''_'', ''.'' and ''-''', $1
-            USING ERRCODE = 'GM400';
-    END IF;
-    v_settings := gristmill.stored_settings($2 || jsonb_strip_nulls(jsonb_build_object(
-        'lease', $3, 'max_attempts', $4, 'capacity', $5, 'keep_done', $6, 'keep_failed', $7)));
-    -- One declaration at a time: numbers are given without gaps or clashes.
-    PERFORM 1 FROM gristmill.meta m FOR UPDATE;
-    SELECT q.number INTO v_number FROM gristmill.queue q WHERE q.name = $1;
-    IF NOT FOUND THEN
-        SELECT greatest(coalesce(max(q.number), 0) + 1, 10000) INTO v_number
-          FROM gristmill.queue q;
-        INSERT INTO gristmill.queue (number, name, declared, created_at)
-        VALUES (v_number, $1, jsonb_build_array(jsonb_build_object(
-            'origin', 'code', 'settings', v_settings))::text, clock_timestamp());
-        INSERT INTO gristmill.total (queue) VALUES (v_number);
-        PERFORM gristmill.put_in_force(v_number, v_settings);
-        IF jsonb_typeof(v_settings -> 'bind') = 'object' THEN
-            PERFORM gristmill.bind_subject(v_number, v_settings -> 'bind' ->> 'table',
-                                           v_settings -> 'bind' ->> 'column');
-        END IF;
-    END IF;
-    RETURN v_number;
-END
-$$;
-
--- Says that the caller may go on with nothing else: an unknown queue.
-CREATE FUNCTION gristmill.no_queue(p_name text) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'there is no queue ''%''', p_name
-        USING ERRCODE = 'GM404', HINT = 'declare it: SELECT gristmill.add_queue(''name'')';
-END
-$$;
+-- The surface for any client of the database: producers and workers that speak
+-- nothing but SQL (operators: 0013_operators.sql). Thin wrappers of the functions
+-- the Rust store uses; each call is atomic and joins the caller's transaction.
+--
+-- They run with the rights of the schema's owner, so that a role needs EXECUTE on
+-- what it may call and nothing else (roles.sql), with a search_path of their own,
+-- so that nothing of the caller's is found instead of what is meant. The clock is
+-- the server's: what takes a time from its caller is not for clients. No name has
+-- two functions: a driver that leaves the types of its parameters open could not
+-- say which one it means.
 
 -- Puts one task with a JSON payload. outcome: enqueued, duplicate, replaced or
 -- refused (reason: queue_full, no_such_subject, subject_table_gone, id_reused,
@@ -180,74 +15,118 @@ $$;
 CREATE FUNCTION gristmill.enqueue(
     queue text, payload jsonb, key text DEFAULT NULL, delay interval DEFAULT NULL,
     run_at timestamptz DEFAULT NULL, priority integer DEFAULT 0, "group" text DEFAULT NULL,
-    source text DEFAULT NULL, caller_id text DEFAULT NULL, headers jsonb DEFAULT NULL,
-    now timestamptz DEFAULT NULL
+    source text DEFAULT NULL, caller_id text DEFAULT NULL, headers jsonb DEFAULT NULL
 ) RETURNS TABLE (outcome text, id bigint, reason text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 #variable_conflict use_column
 BEGIN
-    IF $4 IS NOT NULL AND $5 IS NOT NULL THEN
-        RAISE EXCEPTION 'say delay or run_at, not both' USING ERRCODE = 'GM400';
+    IF $2 IS NULL THEN
+        PERFORM gristmill.refuse('payload', 'is null: it is JSON, and JSON''s null is ''null''');
+    ELSIF $3 = '' OR octet_length($3) > 512 THEN
+        PERFORM gristmill.check_text('key', $3);
+    ELSIF $9 = '' OR octet_length($9) > 512 THEN
+        PERFORM gristmill.check_text('caller_id', $9);
     END IF;
-    RETURN QUERY SELECT e.outcome, e.id, e.reason FROM gristmill.enqueue_many(
-        $1, ARRAY[$2], ARRAY[$3], coalesce($5, coalesce($11, clock_timestamp()) + $4), $6, $7, $8,
-        ARRAY[$9], $10, $11) e;
+    RETURN QUERY SELECT e.outcome, e.id, e.reason FROM gristmill.put_json(
+        $1, ARRAY[$2], CASE WHEN $3 IS NOT NULL THEN ARRAY[$3] END, $4, $5, $6, $7, $8,
+        CASE WHEN $9 IS NOT NULL THEN ARRAY[$9] END, $10) e;
 END
 $$;
 
 -- Puts many tasks with JSON payloads in one step; keys and caller_ids, when
 -- given, have one entry a task. One row a task, in order.
 CREATE FUNCTION gristmill.enqueue_many(
-    queue text, payloads jsonb[], keys text[] DEFAULT NULL, run_at timestamptz DEFAULT NULL,
-    priority integer DEFAULT 0, "group" text DEFAULT NULL, source text DEFAULT NULL,
-    caller_ids text[] DEFAULT NULL, headers jsonb DEFAULT NULL, now timestamptz DEFAULT NULL
+    queue text, payloads jsonb[], keys text[] DEFAULT NULL, delay interval DEFAULT NULL,
+    run_at timestamptz DEFAULT NULL, priority integer DEFAULT 0, "group" text DEFAULT NULL,
+    source text DEFAULT NULL, caller_ids text[] DEFAULT NULL, headers jsonb DEFAULT NULL
+) RETURNS TABLE (nth integer, outcome text, id bigint, reason text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_count integer := cardinality($2);
+BEGIN
+    PERFORM gristmill.must_be('payloads', $2 IS NULL, 'a list of JSON');
+    PERFORM gristmill.check_list('payloads', $2, v_count);
+    PERFORM gristmill.check_list('keys', $3, v_count);
+    PERFORM gristmill.check_list('caller_ids', $9, v_count);
+    IF v_count > 10000 THEN
+        PERFORM gristmill.refuse('payloads',
+            format('has %s entries and 10000 are allowed', v_count));
+    ELSIF array_position($2, NULL) IS NOT NULL THEN
+        PERFORM gristmill.refuse('payloads', format('has null as entry %s: it is JSON, and '
+            'JSON''s null is ''null''', array_position($2, NULL)));
+    END IF;
+    PERFORM gristmill.check_text('keys', t.text) FROM unnest($3) t (text)
+      WHERE t.text = '' OR octet_length(t.text) > 512;
+    PERFORM gristmill.check_text('caller_ids', t.text) FROM unnest($9) t (text)
+      WHERE t.text = '' OR octet_length(t.text) > 512;
+    RETURN QUERY SELECT e.nth, e.outcome, e.id, e.reason
+      FROM gristmill.put_json($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) e;
+END
+$$;
+
+-- Both of them, with lists that are as they should be.
+CREATE FUNCTION gristmill.put_json(
+    p_queue text, p_payloads jsonb[], p_keys text[], p_delay interval, p_run_at timestamptz,
+    p_priority integer, p_group text, p_source text, p_caller_ids text[], p_headers jsonb
 ) RETURNS TABLE (nth integer, outcome text, id bigint, reason text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_bytes bytea[];
+    v_at    timestamptz := p_run_at;
     v_put   record;
-    v_count integer := cardinality($2);
-    v_fault text;
+    v_count integer := cardinality(p_payloads);
+    v_none  text[] := array_fill(NULL::text, ARRAY[v_count]);
 BEGIN
+    IF num_nonnulls(p_delay, p_run_at, p_group, p_source, p_headers) > 0
+       OR p_priority IS DISTINCT FROM 0 THEN
+        IF p_delay IS NOT NULL AND p_run_at IS NOT NULL THEN
+            PERFORM gristmill.refuse('delay', 'stands beside run_at: say one of them');
+        END IF;
+        PERFORM gristmill.check_delay('delay', p_delay);
+        PERFORM gristmill.check_time('run_at', p_run_at);
+        PERFORM gristmill.check_priority(p_priority);
+        PERFORM gristmill.check_text('group', p_group);
+        PERFORM gristmill.check_text('source', p_source);
+        PERFORM gristmill.check_headers(p_headers);
+        -- By the calendar: a month is not thirty days.
+        v_at := coalesce(p_run_at, gristmill.later(clock_timestamp(), p_delay));
+    END IF;
     v_bytes := ARRAY(SELECT convert_to(p.payload::text, 'UTF8')
-                       FROM unnest($2) WITH ORDINALITY AS p (payload, nth) ORDER BY p.nth);
-    IF v_count > 10000 THEN
-        v_fault := 'more than 10000 tasks in one call';
-    ELSIF EXISTS (SELECT 1 FROM unnest(v_bytes) b WHERE octet_length(b) > 1048576) THEN
-        v_fault := 'a payload is over 1 MiB';
-    ELSIF EXISTS (SELECT 1 FROM unnest($3 || $8 || ARRAY[$6, $7]) t
-                   WHERE t = '' OR octet_length(t) > 512) THEN
-        v_fault := 'a key, group, source or id is empty or over 512 bytes';
-    ELSIF octet_length($9::text) > 8192 THEN
-        v_fault := 'the headers are over 8 KiB';
-    END IF;
-    IF v_fault IS NOT NULL THEN
-        RAISE EXCEPTION '%', v_fault USING ERRCODE = 'GM400';
-    END IF;
-    SELECT * INTO v_put FROM gristmill.put_many($1, v_bytes,
-        p_keys => CASE WHEN EXISTS (SELECT 1 FROM unnest($3) k WHERE k IS NOT NULL) THEN $3 END,
-        p_groups => CASE WHEN $6 IS NOT NULL THEN array_fill($6, ARRAY[v_count]) END,
-        p_sources => CASE WHEN $7 IS NOT NULL THEN array_fill($7, ARRAY[v_count]) END,
-        p_priorities => array_fill($5::smallint, ARRAY[v_count]),
-        p_run_ats => CASE WHEN $4 IS NOT NULL THEN array_fill($4, ARRAY[v_count]) END,
-        p_caller_ids => CASE WHEN EXISTS (SELECT 1 FROM unnest($8) i WHERE i IS NOT NULL)
-                             THEN $8 END,
-        p_headers => CASE WHEN $9 IS NOT NULL THEN array_fill($9::text, ARRAY[v_count]) END,
-        p_now => $10);
+                       FROM unnest(p_payloads) WITH ORDINALITY AS p (payload, nth) ORDER BY p.nth);
+    PERFORM gristmill.refuse(CASE v_count WHEN 1 THEN 'payload' ELSE 'payloads' END,
+            format('has %s bytes and 1048576 are allowed', octet_length(b)))
+       FROM unnest(v_bytes) b WHERE octet_length(b) > 1048576;
+    SELECT * INTO v_put FROM gristmill.put_many(p_queue, v_bytes,
+        p_keys => CASE WHEN p_keys <> v_none THEN p_keys END,
+        p_groups => CASE WHEN p_group IS NOT NULL THEN array_fill(p_group, ARRAY[v_count]) END,
+        p_sources => CASE WHEN p_source IS NOT NULL
+                          THEN array_fill(p_source, ARRAY[v_count]) END,
+        p_priorities => CASE WHEN p_priority <> 0
+                             THEN array_fill(p_priority::smallint, ARRAY[v_count]) END,
+        p_run_ats => CASE WHEN v_at IS NOT NULL THEN array_fill(v_at, ARRAY[v_count]) END,
+        p_caller_ids => CASE WHEN p_caller_ids <> v_none THEN p_caller_ids END,
+        p_headers => CASE WHEN p_headers IS NOT NULL
+                          THEN array_fill(p_headers::text, ARRAY[v_count]) END);
     IF NOT v_put.is_known THEN
-        PERFORM gristmill.no_queue($1);
+        PERFORM gristmill.known_queue(p_queue);
     END IF;
     RETURN QUERY
     SELECT i, (ARRAY['enqueued', 'duplicate', 'replaced', 'refused'])
-                  [coalesce(v_put.outcomes[i], 0) + 1], v_put.ids[i], v_put.details[i]
+                  [coalesce(v_put.outcomes[i], 0) + 1], v_put.ids[i],
+           -- A sentence of the store's own has a word for programs in front.
+           regexp_replace(v_put.details[i], '^invalid:', '')
       FROM generate_series(1, v_count) i;
 END
 $$;
 
 -- JSON where the payload is, else null: a claim must not fail for one task.
 CREATE FUNCTION gristmill.as_json(p_payload bytea, p_encoding smallint) RETURNS jsonb
-LANGUAGE plpgsql IMMUTABLE AS $$
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
 BEGIN
     IF p_encoding <> 0 THEN
         RETURN NULL;
@@ -267,48 +146,89 @@ BEGIN
 END
 $$;
 
+-- For how many microseconds a claim takes tasks that says nothing of it: as long
+-- as somebody declared, else three minutes. The library's own default is shorter,
+-- but its workers prolong their leases by themselves.
+CREATE FUNCTION gristmill.declared_lease(p_queue integer) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_queue record;
+BEGIN
+    SELECT q.lease, q.declared, q.overridden INTO v_queue
+      FROM gristmill.queue q WHERE q.number = p_queue;
+    IF coalesce(v_queue.overridden::jsonb -> 'settings' ? 'lease', false)
+       OR v_queue.declared::jsonb @? '$[*].settings.lease' THEN
+        RETURN extract(epoch FROM v_queue.lease) * 1000000;
+    END IF;
+    RETURN 180000000;
+END
+$$;
+
 -- Takes due tasks under a new lease. Every row has the same token: it settles
 -- and extends. payload is null where it is not JSON; raw always has the bytes.
+--
+-- Each claim does a share of what time brings: where no Gristmill process looks
+-- after the store, claims do. In the caller's transaction all that would be held
+-- for as long as the caller likes, so there a claim does only what nobody minds. A
+-- statement of a driver that binds parameters looks like one of the caller's. What
+-- is un-blocked here is the next claim's.
 CREATE FUNCTION gristmill.claim(
-    queue text, "limit" integer DEFAULT 1, lease_seconds double precision DEFAULT 180,
-    source text DEFAULT NULL, worker text DEFAULT NULL, now timestamptz DEFAULT NULL
+    queue text, "limit" integer DEFAULT 1, lease_seconds double precision DEFAULT NULL,
+    source text DEFAULT NULL, worker text DEFAULT NULL
 ) RETURNS TABLE (
-    id bigint, token uuid, payload jsonb, raw bytea, key text, "group" text, source_of text,
-    priority smallint, attempt integer, claims integer, created_at timestamptz,
+    id bigint, token uuid, payload jsonb, raw bytea, headers jsonb, key text, "group" text,
+    source_of text, priority smallint, attempt integer, claims integer, created_at timestamptz,
     run_at timestamptz, lease_until timestamptz, concurrent integer, slot integer
 )
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 #variable_conflict use_column
 DECLARE
     v_token uuid := gristmill.new_token();
+    v_queue integer := gristmill.known_queue($1);
+    v_lease bigint;
 BEGIN
-    IF $2 < 1 OR $3 < 0.1 OR $3 > 366 * 86400 THEN
-        RAISE EXCEPTION 'a claim takes 1 task or more, for 0.1 seconds to a year'
-            USING ERRCODE = 'GM400';
+    IF $2 IS NULL OR $2 < 1 THEN
+        PERFORM gristmill.refuse('limit',
+            format('is %s: it is 1 or more', coalesce($2::text, 'null')));
+    ELSIF num_nonnulls($3, $4, $5) > 0 THEN
+        PERFORM gristmill.check_lease($3);
+        PERFORM gristmill.check_text('source', $4);
+        PERFORM gristmill.check_name('worker', $5);
     END IF;
+    v_lease := coalesce(($3 * 1000000)::bigint, gristmill.declared_lease(v_queue));
     RETURN QUERY
-    SELECT c.id, v_token, gristmill.as_json(c.payload, c.encoding), c.payload, c.key, c.grp,
-           c.source, c.priority, c.attempt, c.claims, c.created_at, c.run_at,
+    SELECT c.id, v_token, gristmill.as_json(c.payload, c.encoding), c.payload, c.headers::jsonb,
+           c.key, c.grp, c.source, c.priority, c.attempt, c.claims, c.created_at, c.run_at,
            c.now + gristmill.span(c.lease), c.concurrent, c.slot
-      FROM gristmill.claim_tasks($1, least($2, 1000), ($3 * 1000000)::bigint,
-               coalesce($5, 'sql-' || pg_backend_pid()), $4, v_token, p_now => $6) c
+      FROM gristmill.claim_tasks($1, least($2, 1000), v_lease,
+               coalesce($5, 'sql-' || pg_backend_pid()), $4, v_token) c
      WHERE c.id IS NOT NULL
      ORDER BY c.priority, c.run_at, c.id;
+    -- After the claim, which may have to wait for another one's key: whoever waits
+    -- with something in his hands may be waited for.
+    IF transaction_timestamp() = statement_timestamp() THEN
+        PERFORM gristmill.do_share();
+    ELSE
+        PERFORM gristmill.do_some(v_queue);
+    END IF;
 END
 $$;
 
 -- How a settlement was answered, in a word.
 CREATE FUNCTION gristmill.settle(
-    p_id bigint, p_token uuid, p_outcome text, p_error text, p_at timestamptz, p_started boolean,
-    p_now timestamptz
+    p_id bigint, p_token uuid, p_outcome text, p_error text, p_at timestamptz, p_started boolean
 ) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     v_set record;
 BEGIN
+    IF p_id IS NULL OR p_token IS NULL THEN
+        PERFORM gristmill.check_held(p_id, p_token);
+    END IF;
     SELECT * INTO v_set FROM gristmill.settle_many(ARRAY[p_token], ARRAY[p_id],
         ARRAY[p_outcome], ARRAY[gristmill.cut(p_error)], ARRAY[p_at],
-        p_started => ARRAY[p_started], p_now => p_now);
+        p_started => ARRAY[p_started]);
     RETURN (ARRAY['recorded', 'already_recorded', 'gone', 'lease_lost'])
                [coalesce(v_set.answers[1], 0) + 1];
 END
@@ -318,225 +238,113 @@ $$;
 -- of these is an error, and all but the first changed nothing. They are carried
 -- out as the transaction commits: a lease that is lost before that makes the
 -- commit fail.
-CREATE FUNCTION gristmill.complete(id bigint, token uuid, now timestamptz DEFAULT NULL)
-RETURNS text
-LANGUAGE plpgsql AS $$
+CREATE FUNCTION gristmill.complete(id bigint, token uuid) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 BEGIN
-    RETURN gristmill.settle($1, $2, 'done', NULL, NULL, true, $3);
+    RETURN gristmill.settle($1, $2, 'done', NULL, NULL, true);
 END
 $$;
 
 -- Completes many tasks of one claim; returns how many were recorded.
-CREATE FUNCTION gristmill.complete(ids bigint[], token uuid, now timestamptz DEFAULT NULL)
-RETURNS integer
-LANGUAGE plpgsql AS $$
+CREATE FUNCTION gristmill.complete_many(ids bigint[], token uuid) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 DECLARE
     v_set record;
 BEGIN
-    SELECT * INTO v_set FROM gristmill.settle_many(
-        array_fill($2, ARRAY[cardinality($1)]), $1, p_now => $3);
+    PERFORM gristmill.must_be('ids', $1 IS NULL, 'a list of tasks'' numbers');
+    PERFORM gristmill.check_list('ids', $1, cardinality($1));
+    PERFORM gristmill.must_be('token', $2 IS NULL, 'the token of their claim');
+    IF array_position($1, NULL) IS NOT NULL THEN
+        PERFORM gristmill.refuse('ids', format('has null as entry %s', array_position($1, NULL)));
+    ELSIF cardinality($1) > 10000 THEN
+        PERFORM gristmill.refuse('ids',
+            format('has %s entries and 10000 are allowed', cardinality($1)));
+    ELSIF $1 = '{}' THEN
+        RETURN 0;
+    END IF;
+    SELECT * INTO v_set FROM gristmill.settle_many(array_fill($2, ARRAY[cardinality($1)]), $1);
     RETURN cardinality($1) - coalesce((SELECT count(*) FROM unnest(v_set.answers) a WHERE a > 0), 0);
 END
 $$;
 
 -- It went wrong: retried with the queue's backoff, or failed when its attempts
 -- are used up.
-CREATE FUNCTION gristmill.error(
-    id bigint, token uuid, error text, now timestamptz DEFAULT NULL
-) RETURNS text
-LANGUAGE plpgsql AS $$
+CREATE FUNCTION gristmill.error(id bigint, token uuid, error text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 BEGIN
-    RETURN gristmill.settle($1, $2, 'error', coalesce($3, ''), NULL, true, $4);
+    PERFORM gristmill.must_be('error', $3 IS NULL, 'what went wrong');
+    RETURN gristmill.settle($1, $2, 'error', $3, NULL, true);
 END
 $$;
 
 -- Again after a time the worker names; counts as an attempt.
 CREATE FUNCTION gristmill.retry(
-    id bigint, token uuid, after interval, reason text DEFAULT NULL,
-    now timestamptz DEFAULT NULL
+    id bigint, token uuid, after interval, reason text DEFAULT NULL
 ) RETURNS text
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 BEGIN
-    RETURN gristmill.settle($1, $2, 'retry', $4,
-        gristmill.later(coalesce($5, clock_timestamp()), $3), true, $5);
+    PERFORM gristmill.must_be('after', $3 IS NULL, 'a time to wait');
+    PERFORM gristmill.check_delay('after', $3);
+    RETURN gristmill.settle($1, $2, 'retry', $4, gristmill.later(clock_timestamp(), $3), true);
 END
 $$;
 
 -- It can never succeed: failed now.
-CREATE FUNCTION gristmill.fail(
-    id bigint, token uuid, error text, now timestamptz DEFAULT NULL
-) RETURNS text
-LANGUAGE plpgsql AS $$
+CREATE FUNCTION gristmill.fail(id bigint, token uuid, error text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 BEGIN
-    RETURN gristmill.settle($1, $2, 'fail', coalesce($3, ''), NULL, true, $4);
+    PERFORM gristmill.must_be('error', $3 IS NULL, 'what went wrong');
+    RETURN gristmill.settle($1, $2, 'fail', $3, NULL, true);
 END
 $$;
 
 -- Gives it back; the attempt does not count (after a start, twenty times).
 CREATE FUNCTION gristmill.release(
-    id bigint, token uuid, after interval DEFAULT NULL, started boolean DEFAULT true,
-    now timestamptz DEFAULT NULL
+    id bigint, token uuid, after interval DEFAULT NULL, started boolean DEFAULT true
 ) RETURNS text
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 BEGIN
-    RETURN gristmill.settle($1, $2, 'release', NULL,
-        gristmill.later(coalesce($5, clock_timestamp()), $3), $4, $5);
+    PERFORM gristmill.check_delay('after', $3);
+    PERFORM gristmill.must_be('started', $4 IS NULL, 'true or false');
+    RETURN gristmill.settle($1, $2, 'release', NULL, gristmill.later(clock_timestamp(), $3), $4);
 END
 $$;
 
--- Prolongs a lease. extended is false when it is lost: stop working.
--- cancelled: stop these and settle nothing but cancel; lost: their subject is
--- gone, there is nothing to settle.
-CREATE FUNCTION gristmill.extend(
-    token uuid, lease_seconds double precision DEFAULT 180, now timestamptz DEFAULT NULL
-) RETURNS TABLE (extended boolean, cancelled bigint[], lost bigint[])
-LANGUAGE plpgsql AS $$
+-- Prolongs a lease, for the time it was made for where nothing is said. extended is
+-- false when it is lost: stop working. cancelled: stop these and settle nothing but
+-- cancel; lost: their subject is gone, there is nothing to settle.
+CREATE FUNCTION gristmill.extend(token uuid, lease_seconds double precision DEFAULT NULL)
+RETURNS TABLE (extended boolean, cancelled bigint[], lost bigint[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 #variable_conflict use_column
+DECLARE
+    v_micros bigint;
 BEGIN
-    IF $2 < 0.1 OR $2 > 366 * 86400 THEN
-        RAISE EXCEPTION 'a lease is from 0.1 seconds to a year' USING ERRCODE = 'GM400';
-    END IF;
-    RETURN QUERY SELECT * FROM gristmill.extend_many(ARRAY[$1], ARRAY[($2 * 1000000)::bigint], $3);
+    PERFORM gristmill.must_be('token', $1 IS NULL, 'the token of a claim');
+    PERFORM gristmill.check_lease($2);
+    v_micros := coalesce(($2 * 1000000)::bigint, (
+        SELECT (extract(epoch FROM d.lease) * 1000000)::bigint FROM gristmill.deadline d
+         WHERE d.token = $1), 0);
+    RETURN QUERY SELECT e.extended, e.cancelled, e.lost
+      FROM gristmill.extend_many(ARRAY[$1], ARRAY[v_micros]) e;
 END
 $$;
 
 -- Takes back what crashed workers held; returns how many tasks.
-CREATE FUNCTION gristmill.requeue_expired(
-    queue text DEFAULT NULL, now timestamptz DEFAULT NULL
-) RETURNS bigint
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_number integer;
+CREATE FUNCTION gristmill.requeue_expired(queue text DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 BEGIN
-    IF $1 IS NOT NULL THEN
-        SELECT q.number INTO v_number FROM gristmill.queue q WHERE q.name = $1;
-        IF NOT FOUND THEN
-            PERFORM gristmill.no_queue($1);
-        END IF;
-    END IF;
-    RETURN (SELECT e.taken FROM gristmill.expire(v_number, 10000, NULL, 10,
-        coalesce($2, clock_timestamp())) e);
-END
-$$;
-
--- What operators do to one task: moved, cancel_requested, duplicate,
--- wrong_state or gone.
-CREATE FUNCTION gristmill.cancel(
-    id bigint, note text DEFAULT NULL, by text DEFAULT NULL, now timestamptz DEFAULT NULL
-) RETURNS text
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN (SELECT o.answer FROM gristmill.operate_one('cancel', $1,
-        coalesce($3, session_user::text), gristmill.cut($2), coalesce($4, clock_timestamp())) o);
-END
-$$;
-
-CREATE FUNCTION gristmill.resolve(
-    id bigint, note text DEFAULT NULL, by text DEFAULT NULL, now timestamptz DEFAULT NULL
-) RETURNS text
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN (SELECT o.answer FROM gristmill.operate_one('resolve', $1,
-        coalesce($3, session_user::text), gristmill.cut($2), coalesce($4, clock_timestamp())) o);
-END
-$$;
-
-CREATE FUNCTION gristmill.discard(
-    id bigint, note text DEFAULT NULL, by text DEFAULT NULL, now timestamptz DEFAULT NULL
-) RETURNS text
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN (SELECT o.answer FROM gristmill.operate_one('discard', $1,
-        coalesce($3, session_user::text), gristmill.cut($2), coalesce($4, clock_timestamp())) o);
-END
-$$;
-
-CREATE FUNCTION gristmill.retry_failed(
-    id bigint, note text DEFAULT NULL, by text DEFAULT NULL, now timestamptz DEFAULT NULL
-) RETURNS text
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN (SELECT o.answer FROM gristmill.operate_one('retry', $1,
-        coalesce($3, session_user::text), gristmill.cut($2), coalesce($4, clock_timestamp())) o);
-END
-$$;
-
--- Sends every failed task of a queue back, with the note; its resolver is
--- cleared. Returns how many; those whose key waits again stay failed.
-CREATE FUNCTION gristmill.retry_failed(
-    queue text, note text DEFAULT NULL, by text DEFAULT NULL, now timestamptz DEFAULT NULL
-) RETURNS bigint
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_id    bigint;
-    v_moved bigint := 0;
-BEGIN
-    IF NOT EXISTS (SELECT 1 FROM gristmill.queue q WHERE q.name = $1) THEN
-        PERFORM gristmill.no_queue($1);
-    END IF;
-    FOR v_id IN
-        SELECT f.id FROM gristmill.failed f JOIN gristmill.queue q ON q.number = f.queue
-         WHERE q.name = $1 ORDER BY f.id
-    LOOP
-        IF gristmill.retry_failed(v_id, $2, $3, $4) = 'moved' THEN
-            v_moved := v_moved + 1;
-        END IF;
-    END LOOP;
-    RETURN v_moved;
-END
-$$;
-
--- Stops claims of a queue, or lets them go on; puts always do. by is the
--- session's user unless said. True when it was not so before.
-CREATE FUNCTION gristmill.set_paused(p_queue text, p_paused boolean, p_by text) RETURNS boolean
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_was boolean;
-BEGIN
-    -- As every change of a queue: one at a time.
-    PERFORM 1 FROM gristmill.meta m FOR UPDATE;
-    SELECT q.paused INTO v_was FROM gristmill.queue q WHERE q.name = p_queue;
-    IF NOT FOUND THEN
-        PERFORM gristmill.no_queue(p_queue);
-    END IF;
-    UPDATE gristmill.queue q
-       SET paused = p_paused,
-           paused_by = CASE WHEN p_paused THEN coalesce(p_by, session_user::text) END
-     WHERE q.name = p_queue;
-    RETURN v_was <> p_paused;
-END
-$$;
-
-CREATE FUNCTION gristmill.pause(queue text, by text DEFAULT NULL) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN gristmill.set_paused($1, true, $2);
-END
-$$;
-
--- Workers hear of it with the commit.
-CREATE FUNCTION gristmill.resume(queue text) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM gristmill.wake($1);
-    RETURN gristmill.set_paused($1, false, NULL);
-END
-$$;
-
--- A queue at a glance.
-CREATE FUNCTION gristmill.stats(now timestamptz DEFAULT NULL)
-RETURNS TABLE (
-    queue text, ready bigint, delayed bigint, blocked bigint, processing bigint, failed bigint,
-    total bigint, "wait" interval, paused boolean
-)
-LANGUAGE plpgsql STABLE AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT s.queue, s.ready, s.delayed, s.blocked, s.processing, s.failed_now,
-           s.ready + s.delayed + s.blocked + s.processing + s.failed_now,
-           s.now - s.oldest_ready, s.paused
-      FROM gristmill.queue_stats($1) s;
+    RETURN (SELECT e.taken FROM gristmill.expire(
+        CASE WHEN $1 IS NOT NULL THEN gristmill.known_queue($1) END, 10000, NULL, 10,
+        clock_timestamp()) e);
 END
 $$;
 
@@ -544,8 +352,12 @@ $$;
 -- themselves. Call it after the commit of the put, not in its transaction:
 -- a NOTIFY makes commits wait for each other.
 CREATE FUNCTION gristmill.wake(queue text) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
 BEGIN
+    PERFORM gristmill.known_queue($1);
     PERFORM pg_notify('gristmill.wake', $1);
 END
 $$;
+
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

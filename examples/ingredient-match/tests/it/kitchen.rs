@@ -64,6 +64,19 @@ impl Kitchen {
     pub(crate) fn url(&self) -> String {
         self.database.url()
     }
+
+    /// Makes the roles that SQL clients are granted.
+    pub(crate) fn make_roles(&self) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(gristmill::postgres::make_roles(&self.url())).unwrap();
+    }
+
+    /// The database's URL for another login.
+    pub(crate) fn tcp_url_of(&self, login: &str, password: &str) -> String {
+        let url = self.database.tcp_url();
+        let (_, host) = url.split_once('@').expect("with a password");
+        format!("postgres://{login}:{password}@{host}")
+    }
 }
 
 fn prepare(url: &str) -> Result<(), Error> {

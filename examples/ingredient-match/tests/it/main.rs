@@ -11,5 +11,6 @@
 mod crash;
 mod demo;
 mod kitchen;
+mod languages;
 mod nightly;
 mod sources;

@@ -47,8 +47,22 @@ impl Inner {
 
     /// What is not as it should be.
     pub(crate) async fn diagnose(&self) -> Result<Vec<Diagnosis>> {
+        let settings = self.pool.read(Sql::DiagnoseSettings, &[]).await?;
+        let mut said = Vec::with_capacity(settings.len());
+        for row in &settings {
+            let (name, value): (String, String) = (column(row, 0)?, column(row, 1)?);
+            said.push((name, value));
+        }
+        let is_read_only =
+            said.iter().any(|(name, value)| name == "transaction_read_only" && value == "on");
         let mut found = match self.drift().await {
             Ok(found) => found,
+            // A standby, or a session that may not write.
+            Err(_) if is_read_only => vec![Diagnosis::note(
+                "drift_unknown",
+                "the schema was not compared with the one it should be: nothing can be written here",
+                "run doctor on the primary for that; everything else was looked at",
+            )],
             // Only who may make schemas can make one to compare with.
             Err(StoreError::Permission(why)) => vec![Diagnosis::note(
                 "drift_unknown",
@@ -57,10 +71,8 @@ impl Inner {
             )],
             Err(error) => return Err(error),
         };
-        let settings = self.pool.read(Sql::DiagnoseSettings, &[]).await?;
-        for row in &settings {
-            let (name, value): (String, String) = (column(row, 0)?, column(row, 1)?);
-            found.extend(server::setting(&name, &value));
+        for (name, value) in &said {
+            found.extend(server::setting(name, value));
         }
         found.extend(self.holders().await?.iter().filter_map(server::holder));
         let schema = &self.pool.texts.schema;

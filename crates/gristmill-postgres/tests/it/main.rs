@@ -28,6 +28,7 @@ mod rights;
 mod slots;
 mod snapshot;
 mod sqlx;
+mod standby;
 mod subject_binding;
 mod subject_isolation;
 mod subject_load;

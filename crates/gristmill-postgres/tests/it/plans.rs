@@ -118,7 +118,8 @@ async fn a_deleted_subject_costs_its_own_tasks() {
     // What the statistics say is as old as an empty store.
     for step in [
         "CREATE TABLE item (id integer PRIMARY KEY);
-         SELECT gristmill.add_queue('q', '{\"bind\": {\"table\": \"item\", \"column\": \"id\"}}');
+         SELECT gristmill.add_queue('q', '{\"bind\": {\"table\": \"item\", \"column\": \"id\"}}',
+             keep_done => '1 day');
          ALTER TABLE gristmill.task SET (autovacuum_enabled = false);
          ALTER TABLE gristmill.flight SET (autovacuum_enabled = false);
          ALTER TABLE gristmill.lease SET (autovacuum_enabled = false);

@@ -853,7 +853,8 @@ BEGIN
 END
 $$;
 
--- Prolongs leases. A lease whose time is over but whose tasks nobody took is
+-- Prolongs leases, each for so many microseconds (null: for as long as it was made
+-- for). A lease whose time is over but whose tasks nobody took is
 -- prolonged like any other. Answers in order; extended is false for a lost one.
 -- Nobody holds a deadline for long: settlements in open transactions do not, and
 -- who takes tasks back is done in a moment.
@@ -874,8 +875,8 @@ BEGIN
     RETURN QUERY
     WITH prolonged AS (
         UPDATE gristmill.deadline d
-           SET until = gristmill.later(v_now, gristmill.span(g.lease)),
-               lease = gristmill.span(g.lease)
+           SET until = gristmill.later(v_now, coalesce(gristmill.span(g.lease), d.lease)),
+               lease = coalesce(gristmill.span(g.lease), d.lease)
           -- Of a token that is named twice, the last word counts.
           FROM (SELECT DISTINCT ON (u.token) u.token, u.lease
                   FROM unnest(p_tokens, p_leases) WITH ORDINALITY AS u (token, lease, position)

@@ -324,16 +324,11 @@ RETURNS TABLE (extended boolean, cancelled bigint[], lost bigint[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
-DECLARE
-    v_micros bigint;
 BEGIN
     PERFORM gristmill.must_be('token', $1 IS NULL, 'the token of a claim');
     PERFORM gristmill.check_lease($2);
-    v_micros := coalesce(($2 * 1000000)::bigint, (
-        SELECT (extract(epoch FROM d.lease) * 1000000)::bigint FROM gristmill.deadline d
-         WHERE d.token = $1), 0);
     RETURN QUERY SELECT e.extended, e.cancelled, e.lost
-      FROM gristmill.extend_many(ARRAY[$1], ARRAY[v_micros]) e;
+      FROM gristmill.extend_many(ARRAY[$1], ARRAY[($2 * 1000000)::bigint]) e;
 END
 $$;
 

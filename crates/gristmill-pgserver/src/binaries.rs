@@ -1,4 +1,5 @@
-//! Finds the programs of the newest PostgreSQL on this machine.
+//! Finds the programs of the newest PostgreSQL on this machine, or of the one that
+//! is asked for.
 
 use std::env;
 use std::fs;
@@ -8,40 +9,64 @@ use std::process::Command;
 use crate::error::run;
 use crate::{Error, Result};
 
-/// The folder with `initdb`, `pg_ctl`, `postgres` and `psql`.
+/// Names a folder with `initdb`, `pg_ctl` and `postgres` of some version.
+const GIVEN: &str = "GRISTMILL_PG_BIN";
+
+/// The folder with `initdb`, `pg_ctl` and `postgres`, and the one with `psql`, which
+/// not every build of the server brings along.
 #[derive(Clone, Debug)]
 pub(crate) struct Binaries {
     dir: PathBuf,
+    psql: PathBuf,
     /// As in `15` or `16`.
     version: String,
+    /// What tells its data directories from those of other builds.
+    label: String,
 }
 
 impl Binaries {
-    /// `PG_CONFIG` when it is set, else the newest of the system's packages,
-    /// else what `PATH` offers.
+    /// The folder that `GRISTMILL_PG_BIN` names, else `PG_CONFIG` when it is set,
+    /// else the newest of the system's packages, else what `PATH` offers.
     pub(crate) fn find() -> Result<Self> {
-        let candidates = if let Some(config) = env::var_os("PG_CONFIG") {
+        let given = env::var_os(GIVEN).map(PathBuf::from);
+        let system = || -> Vec<PathBuf> {
+            packaged(Path::new("/usr/lib/postgresql")).into_iter().chain(on_path()).collect()
+        };
+        let candidates = if let Some(dir) = &given {
+            vec![dir.clone()]
+        } else if let Some(config) = env::var_os("PG_CONFIG") {
             let said = run(Command::new(config).arg("--bindir"))?;
             vec![PathBuf::from(String::from_utf8_lossy(&said.stdout).trim())]
         } else {
-            packaged(Path::new("/usr/lib/postgresql")).into_iter().chain(on_path()).collect()
+            system()
         };
-        let dir = candidates.into_iter().find(|dir| is_complete(dir)).ok_or_else(|| {
+        let missing = || {
             Error::new(
                 "PostgreSQL's server is not installed: install the package `postgresql` (14 or newer), or set PG_CONFIG",
             )
-        })?;
+        };
+        let dir = candidates.into_iter().find(|dir| is_server(dir)).ok_or_else(missing)?;
+        let psql = std::iter::once(dir.clone())
+            .chain(system())
+            .find(|dir| dir.join("psql").is_file())
+            .ok_or_else(missing)?;
         let said = run(Command::new(dir.join("postgres")).arg("--version"))?;
         let version = major(&String::from_utf8_lossy(&said.stdout));
-        Ok(Self { dir, version })
+        let label = if given.is_some() { format!("{version}-given") } else { version.clone() };
+        Ok(Self { dir, psql, version, label })
     }
 
     pub(crate) fn path(&self, program: &str) -> PathBuf {
-        self.dir.join(program)
+        if program == "psql" { self.psql.join(program) } else { self.dir.join(program) }
     }
 
     pub(crate) fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Its version, told from another build's.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
     }
 }
 
@@ -64,8 +89,8 @@ fn on_path() -> Vec<PathBuf> {
     env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default()
 }
 
-fn is_complete(dir: &Path) -> bool {
-    ["initdb", "pg_ctl", "postgres", "psql"].iter().all(|program| dir.join(program).is_file())
+fn is_server(dir: &Path) -> bool {
+    ["initdb", "pg_ctl", "postgres"].iter().all(|program| dir.join(program).is_file())
 }
 
 /// `16` from `postgres (PostgreSQL) 16.2 (Debian ...)`.

@@ -9,9 +9,10 @@
 //!
 //! The servers are the system's own (`/usr/lib/postgresql/*/bin`), newest
 //! first, on data directories of our own: a cluster that a distribution starts
-//! is never touched. They run as an unprivileged user when the tests run as
-//! root, listen on a private socket, and on 127.0.0.1 behind a password.
-//! `fsync` is on: what tests measure and cut is what users get.
+//! is never touched. `GRISTMILL_PG_BIN` names the folder of another version's.
+//! They run as an unprivileged user when the tests run as root, listen on a
+//! private socket, and on 127.0.0.1 behind a password. `fsync` is on: what tests
+//! measure and cut is what users get.
 //!
 //! The interface blocks, because setting up a test is no place for cleverness.
 //!

@@ -20,7 +20,7 @@ impl Seed {
     /// The seed of this version, made now if there is none yet.
     pub(crate) fn ready(place: &Place, binaries: &Binaries) -> Result<Self> {
         let _making = place.lock("seed.lock")?;
-        let dir = place.path(&format!("seed-{}", binaries.version()));
+        let dir = place.path(&format!("seed-{}", binaries.label()));
         let password = dir.join("password");
         // The password is written last, so it stands for a whole seed.
         if !password.is_file() {

@@ -47,7 +47,7 @@ impl Server {
         let in_use = place.lock_shared(IN_USE)?;
         // Of each version its own: who asks for another one gets no other.
         let binaries = Binaries::find()?;
-        let standing = place.current_run(binaries.version());
+        let standing = place.current_run(binaries.label());
         let found =
             standing.as_deref().map(|run| Cluster::find(&place, run, &binaries)).transpose()?;
         let watch =
@@ -63,7 +63,7 @@ impl Server {
                     fs::remove_dir_all(&run).map_err(|error| Error::at(&run, &error))?;
                 }
                 let run = place.new_run()?;
-                place.set_current_run(binaries.version(), &run)?;
+                place.set_current_run(binaries.label(), &run)?;
                 watchdog::mark_used(&run);
                 watch(&run)?;
                 Cluster::create(&place, &run, &[], &[])?

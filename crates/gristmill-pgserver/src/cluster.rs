@@ -11,9 +11,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::account::Account;
 use crate::binaries::Binaries;
-use crate::error::run;
+use crate::error::run as run_to_end;
 use crate::place::Place;
 use crate::seed::Seed;
 use crate::{Error, Result};
@@ -73,6 +75,35 @@ impl Cluster {
             write_private(&path, text).map_err(|error| Error::at(&path, &error))?;
             account.own(&path)?;
         }
+        Self::first_start(run, &password, account, &binaries)
+    }
+
+    /// Makes a standby of this server in the empty folder `run`, known to it by
+    /// this name, and starts it.
+    pub(crate) fn follow(&self, run: &Path, name: &str) -> Result<Self> {
+        let data = run.join("data");
+        let from = format!(
+            "host={} port={} user=postgres application_name={name}",
+            self.run.display(),
+            self.port
+        );
+        let mut copy = self.account.command(self.program("pg_basebackup"));
+        copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--no-manifest"]);
+        run_to_end(copy.arg("-D").arg(&data).arg("-d").arg(from))?;
+        let config = data.join("postgresql.conf");
+        let socket = format!("unix_socket_directories = '{}'\n", run.display());
+        append(&config, &socket).map_err(|error| Error::at(&config, &error))?;
+        Self::first_start(run, &self.password, self.account, &self.binaries)
+    }
+
+    /// Starts the server on a new data directory, on a port that is free.
+    fn first_start(
+        run: &Path,
+        password: &str,
+        account: Account,
+        binaries: &Binaries,
+    ) -> Result<Self> {
+        let config = run.join("data").join("postgresql.conf");
         let mut tried = 0;
         loop {
             tried += 1;
@@ -81,7 +112,7 @@ impl Cluster {
             let cluster = Self {
                 run: run.to_owned(),
                 port,
-                password: password.clone(),
+                password: password.to_owned(),
                 account,
                 binaries: binaries.clone(),
             };
@@ -143,7 +174,7 @@ impl Cluster {
             let mut start = self.account.command(self.program("pg_ctl"));
             start.args(["start", "-w", "-s", "-t", "120", "-D"]).arg(self.data());
             start.arg("-l").arg(&log);
-            let Err(error) = run(&mut start) else {
+            let Err(error) = run_to_end(&mut start) else {
                 return Ok(());
             };
             let said = fs::read_to_string(&log).unwrap_or_default();
@@ -166,21 +197,51 @@ impl Cluster {
     pub(crate) fn stop(&self, mode: &str) -> Result<()> {
         let mut stop = self.account.command(self.program("pg_ctl"));
         stop.args(["stop", "-w", "-s", "-m", mode, "-D"]).arg(self.data());
-        run(&mut stop).map(drop)
+        run_to_end(&mut stop).map(drop)
+    }
+
+    /// Makes a standby a server that takes writes.
+    pub(crate) fn promote(&self) -> Result<()> {
+        let mut promote = self.account.command(self.program("pg_ctl"));
+        promote.args(["promote", "-w", "-s", "-t", "60", "-D"]).arg(self.data());
+        run_to_end(&mut promote).map(drop)
     }
 
     /// Kills the server's first process; the others end when they notice.
     pub(crate) fn kill(&self) -> Result<()> {
+        signal(self.first_process()?, Signal::KILL)
+    }
+
+    /// Stops all processes where they are. The kernel still takes connections
+    /// for them, and what is sent.
+    pub(crate) fn freeze(&self) -> Result<()> {
+        let first = self.first_process()?;
+        // The first one before the others: it must not make more meanwhile.
+        signal(first, Signal::STOP)?;
+        for child in children(first) {
+            // One that has ended meanwhile says nothing either.
+            let _ = signal(child, Signal::STOP);
+        }
+        Ok(())
+    }
+
+    /// Lets them go on.
+    pub(crate) fn thaw(&self) -> Result<()> {
+        let first = self.first_process()?;
+        for child in children(first) {
+            let _ = signal(child, Signal::CONT);
+        }
+        signal(first, Signal::CONT)
+    }
+
+    fn first_process(&self) -> Result<Pid> {
         let note = self.data().join("postmaster.pid");
         let text = fs::read_to_string(&note).map_err(|error| Error::at(&note, &error))?;
-        let pid = text
-            .lines()
+        text.lines()
             .next()
             .and_then(|line| line.trim().parse().ok())
-            .and_then(rustix::process::Pid::from_raw)
-            .ok_or_else(|| Error::new(format!("{} names no process", note.display())))?;
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL)
-            .map_err(|error| Error::new(format!("PostgreSQL cannot be killed: {error}")))
+            .and_then(Pid::from_raw)
+            .ok_or_else(|| Error::new(format!("{} names no process", note.display())))
     }
 
     /// Over the socket: no password, the folder is closed to others.
@@ -190,7 +251,13 @@ impl Cluster {
 
     /// Over 127.0.0.1, with the password.
     pub(crate) fn tcp_url(&self, database: &str) -> String {
-        format!("postgres://postgres:{}@127.0.0.1:{}/{database}", self.password, self.port)
+        self.tcp_url_over(&[self.port], database)
+    }
+
+    /// The same, over these ports in this order.
+    pub(crate) fn tcp_url_over(&self, ports: &[u16], database: &str) -> String {
+        let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        format!("postgres://postgres:{}@{}/{database}", self.password, hosts.join(","))
     }
 
     /// What `psql` answers to the statements, unaligned and without headings.
@@ -198,7 +265,7 @@ impl Cluster {
         let mut psql = Command::new(self.program("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d"]);
         psql.arg(self.url(database)).arg("-c").arg(sql);
-        let output = run(&mut psql)?;
+        let output = run_to_end(&mut psql)?;
         Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     }
 }
@@ -215,6 +282,18 @@ pub(crate) fn socket_url(dir: &Path, port: u16, database: &str) -> String {
         }
     }
     format!("postgres://postgres@{host}:{port}/{database}")
+}
+
+fn signal(process: Pid, signal: Signal) -> Result<()> {
+    kill_process(process, signal)
+        .map_err(|error| Error::new(format!("a process of PostgreSQL cannot be told: {error}")))
+}
+
+/// The processes that this one started and that still run.
+fn children(of: Pid) -> Vec<Pid> {
+    let of = of.as_raw_nonzero();
+    let listed = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
 fn settings(run: &Path, extra: &[(&str, &str)]) -> String {

@@ -4,8 +4,9 @@
 //! many processes ask: the first starts it, the others find it. It ends by
 //! itself when nobody has used it for a minute, also when the tests were
 //! killed. Each test takes a [`Database`] of its own, copied from a template
-//! that is prepared once. [`Server::private`] is for tests that stop, restart
-//! or kill their server.
+//! that is prepared once. [`Server::private`] is for tests that stop, restart,
+//! freeze or kill their server, and [`Server::primary`] for those that need
+//! standbys. A [`Proxy`] falls silent where a network would.
 //!
 //! The servers are the system's own (`/usr/lib/postgresql/*/bin`), newest
 //! first, on data directories of our own: a cluster that a distribution starts
@@ -35,6 +36,7 @@ mod database;
 mod error;
 mod place;
 mod private;
+mod proxy;
 mod seed;
 mod server;
 mod watchdog;
@@ -42,6 +44,7 @@ mod watchdog;
 pub use crate::database::Database;
 pub use crate::error::Error;
 pub use crate::private::PrivateServer;
+pub use crate::proxy::Proxy;
 pub use crate::server::Server;
 
 /// What every function here answers.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::ops::Deref;
+use std::path::Path;
 
 use crate::Result;
 use crate::account::Account;
@@ -19,13 +20,71 @@ pub struct PrivateServer {
 
 impl PrivateServer {
     pub(crate) fn start_with(settings: &[(&str, &str)], files: &[(&str, &str)]) -> Result<Self> {
+        Self::make(|place, run| Cluster::create(place, run, settings, files))
+    }
+
+    fn make(cluster: impl FnOnce(&Place, &Path) -> Result<Cluster>) -> Result<Self> {
         let place = Place::open(Account::choose()?)?;
         let run = place.new_run()?;
         let lock = format!("{}.lock", run.file_name().unwrap_or_default().to_string_lossy());
         let in_use = place.lock_shared(&lock)?;
         watchdog::ensure(place.account(), &run, &place.path(&lock), 0)?;
-        let cluster = Cluster::create(&place, &run, settings, files)?;
+        let cluster = cluster(&place, &run)?;
         Ok(Self { server: Server::new(place, cluster, in_use) })
+    }
+
+    /// A standby that follows this server, which was started by
+    /// [`Server::primary`] and knows it by this name.
+    ///
+    /// # Errors
+    /// What `pg_basebackup` said, or the end of the standby's log.
+    pub fn standby(&self, name: &str) -> Result<PrivateServer> {
+        Self::make(|_, run| self.cluster().follow(run, name))
+    }
+
+    /// Makes a standby a server of its own, which takes writes.
+    ///
+    /// # Errors
+    /// What `pg_ctl` said.
+    pub fn promote(&self) -> Result<()> {
+        self.cluster().promote()
+    }
+
+    /// Takes no more writes, and closes no connection: what clients see of a
+    /// primary that was demoted without a restart.
+    ///
+    /// # Errors
+    /// What `psql` wrote to stderr.
+    pub fn demote(&self) -> Result<()> {
+        self.set("default_transaction_read_only", "on")
+    }
+
+    /// Changes a setting that takes a reload.
+    ///
+    /// # Errors
+    /// What `psql` wrote to stderr.
+    pub fn set(&self, name: &str, value: &str) -> Result<()> {
+        let value = value.replace('\'', "''");
+        // Each by itself: the first must not be in a transaction.
+        self.psql("postgres", &format!("ALTER SYSTEM SET {name} = '{value}'"))?;
+        self.psql("postgres", "SELECT pg_reload_conf()").map(drop)
+    }
+
+    /// Stops every process of the server where it is: connections stay, new ones
+    /// are taken by the kernel, and nothing answers. Dropping thaws it.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn freeze(&self) -> Result<()> {
+        self.cluster().freeze()
+    }
+
+    /// Lets a frozen server go on.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn thaw(&self) -> Result<()> {
+        self.cluster().thaw()
     }
 
     /// Starts the server again and waits until it takes connections.
@@ -85,6 +144,8 @@ impl Drop for PrivateServer {
         // It may be stopped already; the folder must go in any case, and with
         // it the watchdog.
         crate::bouncer::stop(self.cluster());
+        // A frozen one hears nothing.
+        let _ = self.thaw();
         let _ = self.stop_immediately();
         let _ = fs::remove_dir_all(&run);
         let _ = fs::remove_file(run.with_extension("lock"));

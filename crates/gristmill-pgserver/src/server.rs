@@ -88,6 +88,16 @@ impl Server {
         PrivateServer::start_with(settings, &[])
     }
 
+    /// A server of one's own that standbys can follow
+    /// ([`PrivateServer::standby`]).
+    ///
+    /// # Errors
+    /// As [`Server::shared`].
+    pub fn primary() -> Result<PrivateServer> {
+        let settings = [("wal_level", "replica"), ("max_wal_senders", "10")];
+        PrivateServer::start_with(&settings, &[])
+    }
+
     /// A server of one's own that encrypts, with this certificate and key.
     ///
     /// # Errors
@@ -120,6 +130,19 @@ impl Server {
     #[must_use]
     pub fn tcp_url_of(&self, database: &str) -> String {
         self.inner.cluster.tcp_url(database)
+    }
+
+    /// The same over these ports in this order: several servers, or a
+    /// [`Proxy`](crate::Proxy) before one.
+    #[must_use]
+    pub fn tcp_url_over(&self, ports: &[u16], database: &str) -> String {
+        self.inner.cluster.tcp_url_over(ports, database)
+    }
+
+    /// The port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.inner.cluster.port()
     }
 
     /// The URL of a database through a pgbouncer in transaction mode, which is

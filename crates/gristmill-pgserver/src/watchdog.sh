@@ -17,7 +17,14 @@ flock -w 5 -x 8 || exit 1
 echo stands
 exec >/dev/null
 
-stop() { "$pg_ctl" stop -s -w -t 30 -m immediate -D "$run/data" >/dev/null 2>&1; }
+# One that a killed test had frozen hears no signal but this.
+thaw() {
+    pid=$(head -n 1 "$run/data/postmaster.pid" 2>/dev/null) || return 0
+    for one in $(cat "/proc/$pid/task/$pid/children" 2>/dev/null) "$pid"; do
+        kill -CONT "$one" 2>/dev/null
+    done
+}
+stop() { thaw; "$pg_ctl" stop -s -w -t 30 -m immediate -D "$run/data" >/dev/null 2>&1; }
 
 while [ -d "$run" ]; do
     sleep 1 8>&-

@@ -12,3 +12,4 @@ mod bouncer;
 mod database;
 mod ending;
 mod private;
+mod proxy;

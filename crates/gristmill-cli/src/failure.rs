@@ -125,6 +125,7 @@ impl From<StoreError> for Failure {
             StoreError::NotAStore(_) => {
                 (Exit::Unusable, "not_a_store", format!("{said}; name another with --store"))
             }
+            StoreError::Fault(_) => (Exit::Unusable, "store_fault", said),
             StoreError::NewerSchema { .. } => (Exit::Unusable, "newer_schema", said),
             StoreError::Permission(_) => (
                 Exit::Unusable,

@@ -55,6 +55,10 @@ pub enum StoreError {
     /// The operating system denies access.
     #[error("no permission: {0}")]
     Permission(String),
+    /// The store failed at it, and would fail again: a fault in its programs or
+    /// in what was added to them. Nothing was written; somebody has to look.
+    #[error("the store has a fault: {0}; nothing was written, and trying again will not help")]
+    Fault(String),
     /// Stored data cannot be read.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),

@@ -200,6 +200,12 @@ impl Cluster {
         run_to_end(&mut stop).map(drop)
     }
 
+    /// Has the server read its settings again.
+    pub(crate) fn reload(&self) -> Result<()> {
+        let mut reload = self.account.command(self.program("pg_ctl"));
+        run_to_end(reload.args(["reload", "-s", "-D"]).arg(self.data())).map(drop)
+    }
+
     /// Makes a standby a server that takes writes.
     pub(crate) fn promote(&self) -> Result<()> {
         let mut promote = self.account.command(self.program("pg_ctl"));

@@ -65,9 +65,8 @@ impl PrivateServer {
     /// What `psql` wrote to stderr.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
         let value = value.replace('\'', "''");
-        // Each by itself: the first must not be in a transaction.
         self.psql("postgres", &format!("ALTER SYSTEM SET {name} = '{value}'"))?;
-        self.psql("postgres", "SELECT pg_reload_conf()").map(drop)
+        self.cluster().reload()
     }
 
     /// Stops every process of the server where it is: connections stay, new ones

@@ -1,21 +1,23 @@
 //! One connection to the server, and the way statements go over it.
 
 use std::collections::HashMap;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use gristmill_core::{Result, StoreError};
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::error::Elapsed;
+use tokio::time::timeout_at;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement, Transaction};
 
 use crate::StatementMode;
+use crate::deadline::Deadline;
 use crate::driver::Driver;
-use crate::errors::{Intent, fault};
-use crate::server::Server;
+use crate::line::Line;
+use crate::server::{Reached, Server, Wanted};
+use crate::session::{self, Session};
 use crate::sql::Sql;
-
-/// The transactions that our statements are written for: who waited for a lock
-/// sees what its holder did. A database or role may have stricter ones as its
-/// default, in which he would be told to try again instead.
-pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 /// The default name of the schema, as it stands in every `.sql` file.
 const SCHEMA: &str = "gristmill";
@@ -57,101 +59,183 @@ pub(crate) fn in_schema(text: &str, schema: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Connection {
     client: Client,
+    line: Line,
+    session: Session,
     mode: StatementMode,
     prepared: HashMap<Sql, Statement>,
-    /// A statement by itself would be a stricter transaction than ours.
-    is_strict: bool,
     /// Between BEGIN and COMMIT: not to be given to anybody else.
     pub(crate) in_transaction: bool,
+    /// Not to be used again, or a moment's help.
+    is_spent: bool,
+    /// Which of the pool's generations it belongs to.
+    pub(crate) generation: u64,
+}
+
+/// Why a statement has no answer.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The server or the driver says why.
+    Said(Error),
+    /// Nobody said anything in time. Whether it was sent.
+    Late { sent: bool },
+    /// It stands at the server, and perhaps on no standby that it should be on.
+    Unsynced,
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Fault::Said(error)
+    }
 }
 
 impl Connection {
+    /// Makes a connection, driven by the driver's thread, before the deadline.
     pub(crate) async fn open(
         driver: &Driver,
         server: &Server,
         mode: StatementMode,
+        wanted: Wanted,
+        deadline: &Deadline,
     ) -> Result<Self> {
-        let (server, limit) = (server.clone(), server.patience());
-        let opening = driver.spawn(async move { server.connect().await });
+        let (server, on) = (server.clone(), driver.clone());
+        let opening = driver.spawn(async move { server.reach(&on, wanted).await });
+        let opening = AbortOnDrop(opening);
         let ended = |error| StoreError::Unavailable(format!("no connection was made: {error}"));
-        let (client, connection) = opening.await.map_err(ended)??;
-        driver.spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to PostgreSQL ended");
-            }
-        });
-        let is_strict = match tokio::time::timeout(limit, is_strict(&client)).await {
-            Ok(answer) => answer.map_err(|e| fault(&e, Intent::Read))?,
+        let reached = match timeout_at(deadline.at, opening).await {
+            Ok(reached) => reached.map_err(ended)??,
             Err(_) => {
-                let why = format!("no answer on a new connection within {limit:?}");
+                let why = format!("no connection within {:?}", deadline.limit);
                 return Err(StoreError::Unavailable(why));
             }
         };
-        let (prepared, in_transaction) = (HashMap::new(), false);
-        Ok(Connection { client, mode, prepared, is_strict, in_transaction })
+        let Reached { client, line, session, is_spare } = reached;
+        Ok(Connection {
+            client,
+            line,
+            session,
+            mode,
+            prepared: HashMap::new(),
+            in_transaction: false,
+            is_spent: is_spare,
+            generation: 0,
+        })
     }
 
     /// Whether it can be used again.
     pub(crate) fn is_sound(&self) -> bool {
-        !self.in_transaction && !self.client.is_closed()
+        !self.in_transaction && !self.is_spent && !self.client.is_closed()
     }
 
-    /// Runs one statement and brings its rows.
+    /// It is not to be used again.
+    pub(crate) fn spend(&mut self) {
+        self.is_spent = true;
+    }
+
+    /// Runs one statement and brings its rows, or ends with the deadline. A
+    /// transaction of its own unless one was begun.
     pub(crate) async fn query(
         &mut self,
         texts: &Texts,
         sql: Sql,
         values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, Error> {
+        deadline: &Deadline,
+    ) -> Result<Vec<Row>, Fault> {
         if self.mode == StatementMode::Unnamed {
             let typed: Vec<_> = typed(sql, values).collect();
-            return self.as_ours(self.client.query_typed(texts.of(sql), &typed)).await;
+            let statement = self.client.query_typed(texts.of(sql), &typed);
+            let answer = timeout_at(deadline.at, self.as_ours(statement, deadline)).await;
+            return self.answered(answer, true);
         }
         let statement = match self.prepared.get(&sql) {
             Some(statement) => statement.clone(),
             None => {
-                let made = self.client.prepare_typed(texts.of(sql), sql.types()).await?;
+                let made = self.client.prepare_typed(texts.of(sql), sql.types());
+                let made = timeout_at(deadline.at, made).await;
+                let made = self.answered(made, false)?;
                 self.prepared.insert(sql, made.clone());
                 made
             }
         };
-        self.as_ours(self.client.query(&statement, values)).await
+        let statement = self.client.query(&statement, values);
+        let answer = timeout_at(deadline.at, self.as_ours(statement, deadline)).await;
+        self.answered(answer, true)
     }
 
-    /// Runs a statement in a transaction of the kind it is written for. Where a
-    /// plain one would be another kind, BEGIN and COMMIT are sent around it at
-    /// once: no more waiting, and nothing that outlives the transaction, which
-    /// a pooler would hand to somebody else.
+    /// An answer, or the end of a connection whose server did not answer.
+    fn answered<T>(
+        &mut self,
+        answer: Result<Result<T, Error>, Elapsed>,
+        sent: bool,
+    ) -> Result<T, Fault> {
+        match answer {
+            Ok(answer) if self.line.take_unsynced() => {
+                answer?;
+                Err(Fault::Unsynced)
+            }
+            Ok(answer) => Ok(answer?),
+            Err(_) => {
+                self.is_spent = true;
+                self.line.cut();
+                Err(Fault::Late { sent })
+            }
+        }
+    }
+
+    /// Runs a statement in a transaction of the kind it is written for, and
+    /// within its time at the server. Where a plain one would be another kind,
+    /// BEGIN and COMMIT are sent around it.
     async fn as_ours<T>(
         &self,
         statement: impl Future<Output = Result<T, Error>>,
+        deadline: &Deadline,
     ) -> Result<T, Error> {
-        if !self.is_strict || self.in_transaction {
+        if self.in_transaction || self.session.suits(deadline) {
             return statement.await;
         }
+        let begin = session::begin(deadline);
         // Each sends when it is first polled, in this order.
-        let (begun, answer, ended) =
-            tokio::join!(self.script(BEGIN), statement, self.script("COMMIT"));
+        let (begun, answer, ended) = tokio::join!(
+            self.client.batch_execute(&begin),
+            statement,
+            self.client.batch_execute("COMMIT")
+        );
         begun?;
         let answer = answer?;
         ended.map(|()| answer)
     }
 
+    /// Begins a transaction of several statements; whether it can write.
+    pub(crate) async fn begin(&mut self, deadline: &Deadline) -> Result<bool, Fault> {
+        let begin = session::begin_several(deadline);
+        let said = timeout_at(deadline.at, self.client.simple_query(&begin)).await;
+        let said = self.answered(said, false)?;
+        Ok(!said.iter().any(
+            |message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("on")),
+        ))
+    }
+
     /// Runs a script without values.
-    pub(crate) async fn script(&self, text: &str) -> Result<(), Error> {
-        self.client.batch_execute(text).await
+    pub(crate) async fn script(&mut self, text: &str, deadline: &Deadline) -> Result<(), Fault> {
+        let answer = timeout_at(deadline.at, self.client.batch_execute(text)).await;
+        self.answered(answer, true)
     }
 }
 
-/// Whether a transaction begun without further words is stricter than ours.
-async fn is_strict(client: &Client) -> Result<bool, Error> {
-    let said = client.simple_query("SHOW default_transaction_isolation").await?;
-    let level = said.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
-    // "read uncommitted" is the same in PostgreSQL.
-    Ok(level.is_some_and(|level| !level.starts_with("read ")))
+/// Ends a task with whoever waits for it.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Future for AbortOnDrop<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Runs one statement in the caller's transaction, without a name: the

@@ -9,6 +9,7 @@ use gristmill_text::settings;
 
 use crate::answer::column;
 use crate::codec::{self, count};
+use crate::deadline::Class;
 use crate::pool::Taken;
 use crate::sql::Sql;
 use crate::store::Inner;
@@ -74,7 +75,7 @@ fn number(queue: &Queue) -> i32 {
 
 impl Inner {
     async fn change(&self) -> Result<Change<'_>> {
-        let mut connection = self.pool.take().await?;
+        let mut connection = self.pool.take(Class::Operator).await?;
         connection.begin().await?;
         connection.run(Sql::QueueLock, &[]).await?;
         let rows = connection.run(Sql::Now, &[&self.now()]).await?;

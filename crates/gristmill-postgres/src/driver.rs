@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// The near end of the thread.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Driver {
     runtime: Handle,
     /// The thread ends when this and all that it was given are gone, so that

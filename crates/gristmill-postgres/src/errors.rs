@@ -46,35 +46,54 @@ impl<'a> Said<'a> {
         if self.lost_a_race() || self.code == SqlState::QUERY_CANCELED.code() {
             return StoreError::Busy(words);
         }
+        if self.is_read_only() {
+            return read_only();
+        }
+        let coded = format!("{words} ({})", self.code);
         match self.code.get(..2) {
             // The server ends this connection: it may have committed before.
             Some("57" | "08") if intent == Intent::Write => StoreError::Unknown(words),
             Some("53") if self.code == SqlState::DISK_FULL.code() => StoreError::DiskFull(words),
-            Some("42") if self.code == SqlState::INSUFFICIENT_PRIVILEGE.code() => {
+            _ if self.code == SqlState::INSUFFICIENT_PRIVILEGE.code() => {
                 StoreError::Permission(words)
             }
-            // What one connection prepared is there on another one: a pooler lends
-            // them out by the transaction.
-            Some("42" | "26") if self.is_pooled() => StoreError::Invalid(format!(
-                "{words}: a pooler stands in between; say statement_mode=unnamed in the URL"
-            )),
-            Some("42" | "3F") => StoreError::NotAStore(format!(
+            _ if self.lacks_schema() => StoreError::NotAStore(format!(
                 "{words}; the schema is missing or another version: run `gristmill migrate`"
             )),
+            _ if self.lost_statement() => StoreError::Invalid(format!(
+                "{words}; a transaction pooler is between: say statement_mode=unnamed in the URL"
+            )),
             Some("23") if self.constraint == Some("lease_pkey") => token_claimed_before(),
-            _ => StoreError::Unavailable(format!("{words} ({})", self.code)),
+            Some("0A") => StoreError::NotSupported(coded),
+            _ if matches!(self.code, "XX001" | "XX002") => StoreError::Corrupt(coded),
+            // The server's troubles, which pass: its connections, its resources,
+            // its state, what it was told from outside, its system.
+            Some("08" | "25" | "53" | "55" | "57" | "58" | "72") => StoreError::Unavailable(coded),
+            // Ours, or the application's triggers': they stay until somebody
+            // looks.
+            _ => StoreError::Fault(coded),
         }
+    }
+
+    /// The server takes no writes: a standby, or a primary that was demoted.
+    /// It says so before it writes anything.
+    fn is_read_only(self) -> bool {
+        self.code == SqlState::READ_ONLY_SQL_TRANSACTION.code()
+    }
+
+    /// A table, a function, a column or a type that the schema should have.
+    fn lacks_schema(self) -> bool {
+        matches!(self.code, "3F000" | "42P01" | "42883" | "42703" | "42704")
+    }
+
+    /// A statement that was prepared is not there, or another one is.
+    fn lost_statement(self) -> bool {
+        matches!(self.code, "42P05" | "26000")
     }
 
     fn lost_a_race(self) -> bool {
         let lost = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
         self.constraint == Some("lease_slot") || lost.iter().any(|lost| lost.code() == self.code)
-    }
-
-    /// A prepared statement that should not be there, or should and is not.
-    fn is_pooled(self) -> bool {
-        let codes = [SqlState::DUPLICATE_PSTATEMENT, SqlState::INVALID_SQL_STATEMENT_NAME];
-        codes.iter().any(|code| code.code() == self.code)
     }
 
     /// It waited in vain for somebody else's open transaction: trying again at
@@ -93,10 +112,66 @@ pub(crate) fn fault(error: &Error, intent: Intent) -> StoreError {
     }
 }
 
-/// Whether the same transaction would succeed when tried again: it lost a race
-/// and nothing of it stands.
-pub(crate) fn is_retryable(error: &Error) -> bool {
-    Said::of(error).is_some_and(Said::lost_a_race)
+/// What an error means for the connection, and for those made before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// The same transaction would succeed when tried again: nothing of it stands.
+    LostRace,
+    /// What this connection has prepared is out of date; nothing was done.
+    StalePlan,
+    /// The server takes no writes any more; nothing was done.
+    ReadOnly,
+    /// The connection is over, and others to the same server may be.
+    ServerGone,
+    /// Only this connection is not to be used again.
+    Unusable,
+    /// Nothing.
+    Refused,
+}
+
+/// What an error means beyond its statement.
+pub(crate) fn means(error: &Error) -> Means {
+    let Some(said) = Said::of(error) else {
+        let cause = std::error::Error::source(error);
+        let ended = error.is_closed() || cause.is_some_and(|cause| cause.is::<std::io::Error>());
+        // Else the driver could not make sense of something.
+        return if ended { Means::ServerGone } else { Means::Unusable };
+    };
+    // "cached plan must not change result type", in whatever language.
+    let routine = error.as_db_error().and_then(tokio_postgres::error::DbError::routine);
+    match said.code {
+        _ if said.lost_a_race() => Means::LostRace,
+        _ if said.is_read_only() => Means::ReadOnly,
+        "0A000" if routine == Some("RevalidateCachedQuery") => Means::StalePlan,
+        // Somebody cancelled this one statement.
+        "57014" => Means::Refused,
+        // Idle for too long, alone.
+        "57P05" | "25P03" => Means::ServerGone,
+        code if code.starts_with("57") || code.starts_with("08") => Means::ServerGone,
+        _ => Means::Refused,
+    }
+}
+
+/// The server takes no writes.
+pub(crate) fn read_only() -> StoreError {
+    StoreError::Unavailable(
+        "the server takes no writes: it is a standby, or was demoted (25006)".to_owned(),
+    )
+}
+
+/// A write stands at the server, and the standbys were not waited for.
+pub(crate) fn unsynced() -> StoreError {
+    StoreError::Unknown(
+        "the server was told not to wait for its standbys: it stands there, and a failover may \
+         lose it"
+            .to_owned(),
+    )
+}
+
+/// Whether a connection was refused for what was asked of the server at the
+/// start, as a pooler does.
+pub(crate) fn refuses_options(error: &Error) -> bool {
+    matches!(error.code().map(SqlState::code), Some("08P01" | "0A000"))
 }
 
 /// Why a connection could not be made.

@@ -2,6 +2,7 @@
 //! under way, those who come meanwhile wait together and go as one.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use gristmill_core::{PutReport, PutRequest, QueueName, Result, StoreError};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::deadline::Class;
 use crate::held::{self, Patience};
 use crate::store::Inner;
 
@@ -28,6 +30,8 @@ const COMPANY: Duration = Duration::from_micros(200);
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     lanes: Mutex<HashMap<QueueName, Lane>>,
+    /// How many came.
+    asked: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +44,8 @@ struct Lane {
 
 #[derive(Debug)]
 struct Asked {
+    /// Its own.
+    number: u64,
     request: PutRequest,
     answer: oneshot::Sender<Result<PutReport>>,
 }
@@ -84,6 +90,15 @@ impl Group {
         needed
     }
 
+    /// Whether this one was waiting still, and does so no more.
+    fn give_up(&self, queue: &QueueName, number: u64) -> bool {
+        let mut lanes = self.lanes();
+        let Some(lane) = lanes.get_mut(queue) else { return false };
+        let before = lane.waiting.len();
+        lane.waiting.retain(|asked| asked.number != number);
+        lane.waiting.len() < before
+    }
+
     /// The requests that go together next, or an end of this traveller.
     fn next(&self, queue: &QueueName, most: usize) -> Option<Vec<Asked>> {
         let mut lanes = self.lanes();
@@ -110,9 +125,11 @@ impl Group {
 pub(crate) async fn put(inner: &Arc<Inner>, request: PutRequest) -> Result<PutReport> {
     let (answer, mut answered) = oneshot::channel();
     let queue = request.queue.clone();
+    let deadline = inner.pool.deadline(Class::Flow);
+    let number = inner.group.asked.fetch_add(1, Ordering::Relaxed);
     {
         let mut lanes = inner.group.lanes();
-        lanes.entry(queue.clone()).or_default().waiting.push(Asked { request, answer });
+        lanes.entry(queue.clone()).or_default().waiting.push(Asked { number, request, answer });
     }
     if inner.group.is_another_needed(&queue, false) {
         set_out(inner, queue.clone());
@@ -121,6 +138,11 @@ pub(crate) async fn put(inner: &Arc<Inner>, request: PutRequest) -> Result<PutRe
     loop {
         match timeout(PATIENCE, &mut answered).await {
             Ok(answer) => return answer.map_err(|_| ended())?,
+            // One that was sent has a deadline of its own.
+            Err(_) if deadline.has_passed() && inner.group.give_up(&queue, number) => {
+                let why = format!("others were waited for longer than {:?}", deadline.limit);
+                return Err(StoreError::Unavailable(why));
+            }
             Err(_) if inner.group.is_another_needed(&queue, true) => set_out(inner, queue.clone()),
             Err(_) => {}
         }
@@ -171,7 +193,7 @@ async fn travel(inner: &Arc<Inner>, queue: &QueueName, asked: Vec<Asked>) -> usi
 fn wait_aside(inner: &Arc<Inner>, asked: Asked) {
     let shared = inner.clone();
     inner.pool.driver.spawn(async move {
-        let Asked { request, mut answer } = asked;
+        let Asked { request, mut answer, .. } = asked;
         tokio::select! {
             put = held::wait(&shared, &request) => {
                 // Whoever does not wait any more needs no answer.
@@ -191,7 +213,7 @@ async fn try_all(
     asked: Vec<Asked>,
 ) -> (Option<Vec<Asked>>, usize) {
     let (requests, answers): (Vec<PutRequest>, Vec<_>) =
-        asked.into_iter().map(|asked| (asked.request, asked.answer)).unzip();
+        asked.into_iter().map(|asked| (asked.request, (asked.number, asked.answer))).unzip();
     let sizes: Vec<usize> = requests.iter().map(|request| request.tasks.len()).collect();
     let tasks = requests.into_iter().flat_map(|request| request.tasks).collect();
     let whole = PutRequest { queue: queue.clone(), tasks, atomic: false };
@@ -201,22 +223,23 @@ async fn try_all(
     match put {
         Err(StoreError::Held(_)) => {
             let mut tasks = whole.tasks.into_iter();
-            let again = sizes.into_iter().zip(answers).map(|(size, answer)| {
+            let again = sizes.into_iter().zip(answers).map(|(size, (number, answer))| {
                 let tasks = tasks.by_ref().take(size).collect();
-                Asked { request: PutRequest { queue: queue.clone(), tasks, atomic: false }, answer }
+                let request = PutRequest { queue: queue.clone(), tasks, atomic: false };
+                Asked { number, request, answer }
             });
             return (Some(again.collect()), others);
         }
         Ok(report) => {
             let mut all = report.answers.into_iter();
-            for (size, answer) in sizes.into_iter().zip(answers) {
+            for (size, (_, answer)) in sizes.into_iter().zip(answers) {
                 let report = PutReport { answers: all.by_ref().take(size).collect() };
                 // Whoever does not wait any more needs no answer.
                 let _ = answer.send(Ok(report));
             }
         }
         Err(error) => {
-            for answer in answers {
+            for (_, answer) in answers {
                 let _ = answer.send(Err(error.clone()));
             }
         }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use gristmill_core::{PutReport, PutRequest, Result, StoreError};
 use tokio::sync::Semaphore;
+use tokio::time::timeout_at;
 
+use crate::deadline::Class;
 use crate::store::Inner;
 
 /// Connections that wait at a time. Who waits is at the front of the row when
@@ -45,7 +47,7 @@ impl Default for Turns {
     }
 }
 
-/// Puts in a statement of its own, however long that has to wait.
+/// Puts in a statement of its own, and waits where it has to.
 pub(crate) async fn put(inner: &Arc<Inner>, request: &PutRequest) -> Result<PutReport> {
     match inner.put_now(request, Patience::Short).await {
         Err(StoreError::Held(_)) => wait(inner, request).await,
@@ -53,14 +55,22 @@ pub(crate) async fn put(inner: &Arc<Inner>, request: &PutRequest) -> Result<PutR
     }
 }
 
-/// Puts what is known to have to wait.
+/// Puts what is known to have to wait. That ends, too: whoever left the
+/// transaction open may have forgotten it.
 pub(crate) async fn wait(inner: &Arc<Inner>, request: &PutRequest) -> Result<PutReport> {
+    let deadline = inner.pool.deadline(Class::Operator);
+    let mut held = StoreError::Held("others wait before this one".to_owned());
     loop {
         // First come, first served: who had a turn goes to the end.
-        let _turn = inner.turns.0.acquire().await.map_err(|_| StoreError::Closed)?;
+        let turn = match timeout_at(deadline.at, inner.turns.0.acquire()).await {
+            Ok(turn) => turn.map_err(|_| StoreError::Closed)?,
+            Err(_) => return Err(held),
+        };
         match inner.put_now(request, Patience::Turn).await {
-            Err(StoreError::Held(_)) => {}
+            Err(still @ StoreError::Held(_)) if deadline.has_passed() => return Err(still),
+            Err(still @ StoreError::Held(_)) => held = still,
             answer => return answer,
         }
+        drop(turn);
     }
 }

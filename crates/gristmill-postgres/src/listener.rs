@@ -5,26 +5,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::poll_fn;
 use gristmill_core::{QueueName, WakeSignal};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout_at};
-use tokio_postgres::{AsyncMessage, Client};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_postgres::Client;
 
+use crate::errors::told;
 use crate::notifier::send;
 use crate::pool::Pool;
-use crate::server::Server;
+use crate::server::{Need, Reached, Server, Wanted};
 
 /// How often a sound listener is tried: a notice to itself must arrive.
-const PROBE: Duration = Duration::from_secs(15);
+const PROBE: Duration = Duration::from_secs(5);
 /// ... within this time.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How often workers look by themselves while notices arrive.
 const CALM: Duration = Duration::from_secs(1);
 /// ... and while they do not.
 const ALONE: Duration = Duration::from_millis(100);
 /// The longest wait before the next try to listen.
-const LONGEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// What the listener and its store share.
 #[derive(Debug)]
@@ -77,22 +77,20 @@ pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, server: Option<Server>) {
 
 /// Listens until something is wrong, and says what.
 async fn listen(ear: &Ear, pool: &Pool, server: &Server) -> String {
-    let (client, mut connection) = match server.connect().await {
-        Ok(made) => made,
+    let (heard, mut notices) = mpsc::channel(64);
+    // Past a pooler: what is asked of the server is for this connection alone.
+    let limit = Some(pool.timeouts.flow);
+    // Notices travel from where others write.
+    let wanted = Wanted { need: Need::Write, limit, heard: Some(heard) };
+    // Its line is cut when this ends: nobody waits for what it still owes.
+    let reached = match server.reach(&pool.driver, wanted).await {
+        Ok(reached) => reached,
         Err(error) => return error.to_string(),
     };
-    let (heard, mut notices) = mpsc::channel(64);
-    // Ends with the client: that closes the connection.
-    tokio::spawn(async move {
-        while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
-            if let AsyncMessage::Notification(notice) = message
-                && heard.send(notice.payload().to_owned()).await.is_err()
-            {
-                break;
-            }
-        }
-    });
-    attend(ear, pool, &client, &mut notices).await
+    let Reached { client, mut line, .. } = reached;
+    let why = attend(ear, pool, &client, &mut notices).await;
+    line.cut();
+    why
 }
 
 async fn attend(
@@ -102,8 +100,10 @@ async fn attend(
     notices: &mut mpsc::Receiver<String>,
 ) -> String {
     let listen = format!("LISTEN \"{}\"", pool.texts.channel());
-    if let Err(error) = client.batch_execute(&listen).await {
-        return error.to_string();
+    match timeout(PATIENCE, client.batch_execute(&listen)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return told(&error),
+        Err(_) => return format!("no answer within {PATIENCE:?}"),
     }
     // Listening first, then looking: what came in between is not missed.
     ear.wake.wake_all();
@@ -111,7 +111,15 @@ async fn attend(
     let mut deadline = Instant::now();
     let mut awaited = false;
     loop {
-        match timeout_at(deadline, notices.recv()).await {
+        let heard = tokio::select! {
+            heard = timeout_at(deadline, notices.recv()) => heard,
+            // A server was lost: perhaps the one that is listened to.
+            () = pool.forsaken(), if !awaited => {
+                deadline = Instant::now();
+                continue;
+            }
+        };
+        match heard {
             Ok(None) => return "the connection ended".to_owned(),
             Ok(Some(words)) if words == probe => {
                 ear.hears.store(true, Ordering::Relaxed);
@@ -121,7 +129,9 @@ async fn attend(
             Ok(Some(words)) => hear(ear, &words),
             Err(_) if awaited => return "a notice to ourselves did not arrive".to_owned(),
             Err(_) => {
-                send(pool, &probe).await;
+                // Over another connection, as others' notices come: it must not
+                // be waited for longer than for its arrival.
+                let _ = timeout(PATIENCE, send(pool, &probe)).await;
                 awaited = true;
                 deadline = Instant::now() + PATIENCE;
             }

@@ -2,15 +2,13 @@
 //! however many processes start at once, and is remembered with a checksum of
 //! its text.
 
-use std::sync::Arc;
-
 use gristmill_core::{Result, StoreError, Token};
 use sha2::{Digest, Sha256};
 
 use crate::Options;
 use crate::answer::column;
-use crate::connection::{Texts, in_schema};
-use crate::errors::{Intent, fault};
+use crate::connection::in_schema;
+use crate::deadline::Class;
 use crate::pool::{Pool, Taken};
 use crate::sql::Sql;
 
@@ -73,8 +71,7 @@ pub fn print_for(url: &str) -> Result<String> {
 /// not one this program knows.
 pub async fn versions(url: &str) -> Result<(u32, u32)> {
     let (server, options) = crate::url::read(url, Options::default())?;
-    let texts = Arc::new(Texts::new(&options.schema));
-    let pool = Pool::new(server, options.statement_mode, texts, 1)?;
+    let pool = Pool::new(server, &Options { connections: 1, ..options })?;
     let found = recorded(&pool).await?;
     pool.close();
     Ok((found.unsigned_abs(), KNOWN.unsigned_abs()))
@@ -93,7 +90,7 @@ pub(crate) async fn migrate(pool: &Pool, migrate: bool) -> Result<String> {
                 pool.texts.schema
             )));
         }
-        let mut connection = pool.take().await?;
+        let mut connection = pool.take(Class::Long).await?;
         connection.begin().await?;
         connection.run(Sql::MigrationLock, &[&pool.texts.schema]).await?;
         steps(&mut connection, pool).await?;
@@ -109,18 +106,18 @@ pub(crate) async fn migrate(pool: &Pool, migrate: bool) -> Result<String> {
 async fn steps(connection: &mut Taken<'_>, pool: &Pool) -> Result<()> {
     let schema = pool.texts.schema.as_str();
     let table = in_schema(Sql::MigrationTable.text(), schema);
-    connection.script(&table).await.map_err(|e| fault(&e, Intent::Read))?;
+    connection.run_script(&table).await?;
     let rows = connection.run(Sql::MigrationList, &[]).await?;
     let found = check(&rows)?;
     for (version, text) in (1i32..).zip(STEPS).filter(|(version, _)| *version > found) {
         let script = in_schema(text, schema);
-        connection.script(&script).await.map_err(|e| fault(&e, Intent::Read))?;
+        connection.run_script(&script).await?;
         connection.run(Sql::MigrationRecord, &[&version, &checksum(text)]).await?;
     }
     if found == 0 {
         let id = Token::random()?;
         let make = in_schema(META, schema).replace("{id}", &id.to_string());
-        connection.script(&make).await.map_err(|e| fault(&e, Intent::Read))?;
+        connection.run_script(&make).await?;
     }
     Ok(())
 }

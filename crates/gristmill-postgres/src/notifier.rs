@@ -9,6 +9,7 @@ use std::time::Duration;
 use gristmill_core::QueueName;
 use tokio::sync::mpsc;
 
+use crate::deadline::Class;
 use crate::errors::Intent;
 use crate::pool::Pool;
 use crate::sql::Sql;
@@ -56,7 +57,8 @@ impl Notifier {
 /// Sends one notice. It is a hint: a lost one costs a poll's time.
 pub(crate) async fn send(pool: &Pool, words: &str) {
     let channel = pool.texts.channel();
-    if let Err(error) = pool.query(Sql::Notify, &[&channel, &words], Intent::Read).await {
+    let deadline = pool.deadline(Class::of(Sql::Notify));
+    if let Err(error) = pool.query(Sql::Notify, &[&channel, &words], Intent::Read, deadline).await {
         tracing::debug!(%error, "a wake-up was not sent");
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use gristmill_core::{Clock, Limits};
 
+use crate::Timeouts;
+
 /// How statements are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StatementMode {
@@ -18,7 +20,7 @@ pub enum StatementMode {
 
 /// What can be said when a store is opened. The defaults suit everyone; a URL
 /// can say some of them too (`?schema=`, `?statement_mode=unnamed`,
-/// `?listen_url=`, `?connections=`).
+/// `?listen_url=`, `?connections=`, `?timeout=` and its like).
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where time comes from, in tests. Without one it is the server's clock:
@@ -35,8 +37,10 @@ pub struct Options {
     pub listen_url: Option<String>,
     /// Most connections at a time, the listening one not counted.
     pub connections: usize,
-    /// How long a connection may take to be made.
+    /// How long a connection to one host may take to be made, all of it.
     pub connect_timeout: Duration,
+    /// How long calls may take.
+    pub timeouts: Timeouts,
     /// Whether the schema is made and brought up to date. Without it, a
     /// missing or older one is an error.
     pub migrate: bool,
@@ -51,7 +55,8 @@ impl Default for Options {
             statement_mode: StatementMode::Prepared,
             listen_url: None,
             connections: 8,
-            connect_timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(5),
+            timeouts: Timeouts::default(),
             migrate: true,
         }
     }

@@ -1,5 +1,8 @@
 //! A small pool: connections are made when they are needed, given to one
-//! caller at a time, and dropped when anything went wrong on them.
+//! caller at a time, and dropped when anything went wrong on them. Every call
+//! has a deadline over all of it: waiting for a connection, making one, and the
+//! answer. Past it the connection is thrown away, and with it all that were
+//! made before: what silenced one has mostly silenced the others.
 //!
 //! A new connection is slow at first: the server makes a process for it and
 //! plans every statement anew, some fifty times the cost of a claim. So who
@@ -10,7 +13,7 @@
 //! others, and wait for their turn on a busy thread, do not hold leases up.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,12 +23,13 @@ use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::StatementMode;
-use crate::connection::{BEGIN, Connection, Texts};
+use crate::connection::{Connection, Fault, Texts};
+use crate::deadline::{Class, Deadline, Timeouts};
 use crate::driver::Driver;
-use crate::errors::{Intent, fault, is_retryable};
-use crate::server::Server;
+use crate::errors::{self, Intent, Means};
+use crate::server::{Need, Server, Wanted};
 use crate::sql::Sql;
+use crate::{Options, StatementMode};
 
 /// How often a transaction that lost a race is tried again.
 const TRIES: u32 = 5;
@@ -33,6 +37,9 @@ const TRIES: u32 = 5;
 const PULSE: usize = 2;
 /// How long one in use is waited for before another one is made.
 const SOON: Duration = Duration::from_millis(5);
+/// Who does not answer for so long may not be there any more. A shorter limit
+/// says only that it was missed.
+const SUSPICIOUS: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -40,8 +47,13 @@ pub(crate) struct Pool {
     server: Server,
     mode: StatementMode,
     pub(crate) texts: Arc<Texts>,
+    pub(crate) timeouts: Timeouts,
     common: Lane,
     pulse: Lane,
+    /// Grows when a server is forsaken: connections of an older one are not used
+    /// again.
+    generation: AtomicU64,
+    forsaken: Notify,
     is_closed: AtomicBool,
     ended: Notify,
 }
@@ -50,6 +62,9 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 struct Lane {
     connections: usize,
+    /// What its connections are for first of all: the server is told once how
+    /// long those may take.
+    class: Class,
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
     returned: Notify,
@@ -60,74 +75,167 @@ struct Lane {
 pub(crate) struct Taken<'a> {
     pool: &'a Pool,
     lane: &'a Lane,
+    deadline: Deadline,
     connection: Option<Connection>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Pool {
-    pub(crate) fn new(
-        server: Server,
-        mode: StatementMode,
-        texts: Arc<Texts>,
-        connections: usize,
-    ) -> Result<Self> {
-        let driver = Driver::start()?;
-        let (common, pulse) = (Lane::new(connections), Lane::new(PULSE));
-        let (is_closed, ended) = (AtomicBool::new(false), Notify::new());
-        Ok(Pool { driver, server, mode, texts, common, pulse, is_closed, ended })
+    /// A pool as the options have it.
+    pub(crate) fn new(server: Server, options: &Options) -> Result<Self> {
+        Ok(Pool {
+            driver: Driver::start()?,
+            server,
+            mode: options.statement_mode,
+            texts: Arc::new(Texts::new(&options.schema)),
+            timeouts: options.timeouts,
+            common: Lane::new(options.connections, Class::Flow),
+            pulse: Lane::new(PULSE, Class::Heartbeat),
+            generation: AtomicU64::new(0),
+            forsaken: Notify::new(),
+            is_closed: AtomicBool::new(false),
+            ended: Notify::new(),
+        })
     }
 
-    /// A connection, waited for while all are in use.
-    pub(crate) async fn take(&self) -> Result<Taken<'_>> {
-        self.take_of(&self.common).await
+    /// When a call of this kind must have its answer.
+    pub(crate) fn deadline(&self, class: Class) -> Deadline {
+        Deadline::after(self.timeouts.of(class))
     }
 
-    async fn take_of<'a>(&'a self, lane: &'a Lane) -> Result<Taken<'a>> {
-        let permit = lane.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
+    /// A connection for a transaction of several statements, which has its end
+    /// by the deadline.
+    pub(crate) async fn take(&self, class: Class) -> Result<Taken<'_>> {
+        self.take_of(&self.common, Need::Write, self.deadline(class)).await
+    }
+
+    /// The same for reading.
+    pub(crate) async fn take_to_read(&self, class: Class) -> Result<Taken<'_>> {
+        self.take_of(&self.common, Need::Any, self.deadline(class)).await
+    }
+
+    async fn take_of<'a>(
+        &'a self,
+        lane: &'a Lane,
+        need: Need,
+        deadline: Deadline,
+    ) -> Result<Taken<'a>> {
+        let permit = lane.permits.clone().acquire_owned();
+        let permit = match timeout_at(deadline.at, permit).await {
+            Ok(permit) => permit.map_err(|_| StoreError::Closed)?,
+            Err(_) => {
+                let why = format!("no connection was free within {:?}", deadline.limit);
+                return Err(StoreError::Unavailable(why));
+            }
+        };
+        let connection = self.connection(lane, need, &deadline).await?;
+        let connection = Some(connection);
+        Ok(Taken { pool: self, lane, deadline, connection, _permit: permit })
+    }
+
+    /// An idle connection, one that somebody gives back in a moment, or a new one.
+    async fn connection(&self, lane: &Lane, need: Need, deadline: &Deadline) -> Result<Connection> {
         let soon = Instant::now() + SOON;
-        let connection = loop {
+        loop {
             // Made before the look: one that comes back in between is not missed.
             let returned = lane.returned.notified();
             let idle = lane.idle().pop();
             match idle {
-                Some(connection) if connection.is_sound() => break connection,
-                // The server ended it while it was idle.
+                Some(connection) if self.trusts(&connection) => return Ok(connection),
+                // The server ended it while it was idle, or another one fell
+                // silent since.
                 Some(_) => {}
                 None if lane.permits.available_permits() + 1 < lane.connections
                     && timeout_at(soon, returned).await.is_ok() => {}
-                None => break Connection::open(&self.driver, &self.server, self.mode).await?,
+                None => return self.open(lane, need, deadline).await,
             }
-        };
-        Ok(Taken { pool: self, lane, connection: Some(connection), _permit: permit })
+        }
+    }
+
+    async fn open(&self, lane: &Lane, need: Need, deadline: &Deadline) -> Result<Connection> {
+        // Before it is made: what goes wrong meanwhile is not held against later
+        // ones.
+        let generation = self.generation.load(Ordering::Acquire);
+        let limit = self.timeouts.of(lane.class);
+        let limit = (self.mode == StatementMode::Prepared).then_some(limit);
+        let wanted = Wanted { need, limit, heard: None };
+        let mut opened =
+            Connection::open(&self.driver, &self.server, self.mode, wanted, deadline).await?;
+        opened.generation = generation;
+        Ok(opened)
+    }
+
+    fn trusts(&self, connection: &Connection) -> bool {
+        connection.is_sound() && connection.generation == self.generation.load(Ordering::Acquire)
+    }
+
+    /// A server fell silent, went away or takes no more writes: whatever was
+    /// connected before is not used again, and whoever listens should look.
+    fn forsake(&self, generation: u64) {
+        let next = generation + 1;
+        let order = Ordering::AcqRel;
+        // Others that fail with it say nothing new.
+        if self.generation.compare_exchange(generation, next, order, Ordering::Relaxed).is_ok() {
+            for lane in [&self.common, &self.pulse] {
+                lane.idle().retain(|idle| idle.generation > generation);
+            }
+            self.forsaken.notify_waiters();
+        }
+    }
+
+    /// Returns when a server was forsaken.
+    pub(crate) async fn forsaken(&self) {
+        self.forsaken.notified().await;
     }
 
     /// One statement as a transaction of its own, tried again when it lost a
-    /// race.
+    /// race, and elsewhere when the server takes no writes any more.
     pub(crate) async fn query(
         &self,
         sql: Sql,
         values: &[&(dyn ToSql + Sync)],
         intent: Intent,
+        deadline: Deadline,
     ) -> Result<Vec<Row>> {
-        let mut tries = 0;
+        self.ask(sql, values, intent, Need::Write, deadline).await
+    }
+
+    async fn ask(
+        &self,
+        sql: Sql,
+        values: &[&(dyn ToSql + Sync)],
+        intent: Intent,
+        need: Need,
+        deadline: Deadline,
+    ) -> Result<Vec<Row>> {
+        let (mut races, mut elsewhere) = (0, 0);
         loop {
-            let mut connection = self.take_of(self.lane(sql)).await?;
-            match connection.query(&self.texts, sql, values).await {
+            let mut taken = self.take_of(self.lane(sql), need, deadline).await?;
+            let fault = match taken.query(&self.texts, sql, values, &deadline).await {
                 Ok(rows) => return Ok(rows),
-                Err(error) if tries < TRIES && is_retryable(&error) => tries += 1,
-                Err(error) => return Err(fault(&error, intent)),
+                Err(fault) => fault,
+            };
+            let next = taken.judge(&fault);
+            drop(taken);
+            match next {
+                Next::Again if races < TRIES => races += 1,
+                Next::Elsewhere if elsewhere < 1 => elsewhere += 1,
+                _ => return Err(told(&fault, intent, &deadline)),
             }
         }
     }
 
     /// Reads rows.
     pub(crate) async fn read(&self, sql: Sql, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        let deadline = self.deadline(Class::of(sql));
         let mut tries = 0;
         loop {
-            match self.query(sql, values, Intent::Read).await {
+            match self.ask(sql, values, Intent::Read, Need::Any, deadline).await {
                 // A connection that ended since its last use: a read can be
                 // sent again.
-                Err(StoreError::Unavailable(_)) if tries < 2 => tries += 1,
+                Err(StoreError::Unavailable(_)) if tries < 2 && !deadline.has_passed() => {
+                    tries += 1;
+                }
                 answer => return answer,
             }
         }
@@ -135,7 +243,7 @@ impl Pool {
 
     /// Changes something.
     pub(crate) async fn write(&self, sql: Sql, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        self.query(sql, values, Intent::Write).await
+        self.query(sql, values, Intent::Write, self.deadline(Class::of(sql))).await
     }
 
     /// Gives no more connections and closes the idle ones.
@@ -174,9 +282,9 @@ impl Pool {
 }
 
 impl Lane {
-    fn new(connections: usize) -> Self {
+    fn new(connections: usize, class: Class) -> Self {
         let permits = Arc::new(Semaphore::new(connections));
-        Lane { connections, idle: Mutex::default(), permits, returned: Notify::new() }
+        Lane { connections, class, idle: Mutex::default(), permits, returned: Notify::new() }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
@@ -201,12 +309,89 @@ impl DerefMut for Taken<'_> {
     }
 }
 
+/// What can be done after a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The same over any connection: it lost a race, and nothing of it stands.
+    Again,
+    /// The same over a new connection: this one cannot, and nothing was done.
+    Elsewhere,
+    /// Nothing.
+    Tell,
+}
+
+/// The store's error for a fault.
+fn told(fault: &Fault, intent: Intent, deadline: &Deadline) -> StoreError {
+    match fault {
+        Fault::Said(error) => errors::fault(error, intent),
+        Fault::Late { sent } => deadline.missed(intent, *sent),
+        Fault::Unsynced if intent == Intent::Write => errors::unsynced(),
+        // Of somebody's write before, who did not wait for its answer.
+        Fault::Unsynced => StoreError::Unavailable("another's write was cancelled".to_owned()),
+    }
+}
+
 impl Taken<'_> {
+    /// What follows from a fault, for this connection and for others.
+    fn judge(&mut self, fault: &Fault) -> Next {
+        let means = match fault {
+            Fault::Said(error) => errors::means(error),
+            Fault::Late { .. } if self.deadline.limit < SUSPICIOUS => return Next::Tell,
+            Fault::Late { .. } => Means::ServerGone,
+            Fault::Unsynced => return Next::Tell,
+        };
+        match means {
+            Means::LostRace => Next::Again,
+            Means::StalePlan => {
+                self.spend();
+                Next::Elsewhere
+            }
+            Means::ReadOnly => {
+                self.spend();
+                self.pool.forsake(self.generation);
+                Next::Elsewhere
+            }
+            Means::ServerGone => {
+                self.spend();
+                self.pool.forsake(self.generation);
+                Next::Tell
+            }
+            Means::Unusable => {
+                self.spend();
+                Next::Tell
+            }
+            Means::Refused => Next::Tell,
+        }
+    }
+
+    fn told(&mut self, fault: &Fault, intent: Intent) -> StoreError {
+        self.judge(fault);
+        told(fault, intent, &self.deadline)
+    }
+
     /// Begins a transaction. Dropped before [`Taken::commit`], the connection
-    /// is closed, which undoes everything.
+    /// is closed, which undoes everything. A server that takes no writes any
+    /// more is left for another one.
     pub(crate) async fn begin(&mut self) -> Result<()> {
-        self.in_transaction = true;
-        self.script(BEGIN).await.map_err(|e| fault(&e, Intent::Read))
+        let deadline = self.deadline;
+        for last in [false, true] {
+            self.in_transaction = true;
+            match Connection::begin(self, &deadline).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => self.pool.forsake(self.generation),
+                Err(fault) => {
+                    let next = self.judge(&fault);
+                    if next != Next::Elsewhere || last {
+                        return Err(told(&fault, Intent::Read, &deadline));
+                    }
+                }
+            }
+            if !last {
+                let fresh = self.pool.connection(self.lane, Need::Write, &deadline).await?;
+                self.connection = Some(fresh);
+            }
+        }
+        Err(errors::read_only())
     }
 
     /// One statement of a transaction: until the commit nothing is written.
@@ -215,29 +400,41 @@ impl Taken<'_> {
         sql: Sql,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>> {
-        let texts = self.pool.texts.clone();
-        self.query(&texts, sql, values).await.map_err(|e| fault(&e, Intent::Read))
+        let (pool, deadline) = (self.pool, self.deadline);
+        let answer = self.query(&pool.texts, sql, values, &deadline).await;
+        answer.map_err(|fault| self.told(&fault, Intent::Read))
+    }
+
+    /// A script of a transaction.
+    pub(crate) async fn run_script(&mut self, text: &str) -> Result<()> {
+        self.end_with(text, Intent::Read).await
     }
 
     /// Commits; without an answer the outcome is unknown.
     pub(crate) async fn commit(mut self) -> Result<()> {
-        self.script("COMMIT").await.map_err(|e| fault(&e, Intent::Write))?;
+        self.end_with("COMMIT", Intent::Write).await?;
         self.in_transaction = false;
         Ok(())
     }
 
     /// Undoes everything and keeps the connection.
     pub(crate) async fn roll_back(mut self) -> Result<()> {
-        self.script("ROLLBACK").await.map_err(|e| fault(&e, Intent::Read))?;
+        self.end_with("ROLLBACK", Intent::Read).await?;
         self.in_transaction = false;
         Ok(())
+    }
+
+    async fn end_with(&mut self, text: &str, intent: Intent) -> Result<()> {
+        let deadline = self.deadline;
+        let answer = self.script(text, &deadline).await;
+        answer.map_err(|fault| self.told(&fault, intent))
     }
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take()
-            && connection.is_sound()
+            && self.pool.trusts(&connection)
             && !self.pool.is_closed()
         {
             self.lane.idle().push(connection);

@@ -11,6 +11,7 @@ use gristmill_text::{NamedProcessor, WorkerText};
 
 use crate::answer::{column, readable};
 use crate::codec;
+use crate::deadline::Class;
 use crate::pool::Taken;
 use crate::sql::Sql;
 use crate::store::Inner;
@@ -29,7 +30,7 @@ impl Inner {
         who: &WorkerId,
         hold: Duration,
     ) -> Result<Leadership> {
-        let mut connection = self.pool.take().await?;
+        let mut connection = self.pool.take(Class::Flow).await?;
         connection.begin().await?;
         connection.run(Sql::RoleEnsure, &[&role, &At(Timestamp::EPOCH)]).await?;
         let now = self.time(&mut connection).await?;
@@ -47,7 +48,7 @@ impl Inner {
 
     /// Gives a role up; its term stays on record.
     pub(crate) async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
-        let mut connection = self.pool.take().await?;
+        let mut connection = self.pool.take(Class::Flow).await?;
         connection.begin().await?;
         let now = self.time(&mut connection).await?;
         let held = held(&connection.run(Sql::RoleGet, &[&role]).await?)?;
@@ -86,7 +87,7 @@ impl Inner {
 
     /// Publishes the manager's word, if its term is the current one.
     pub(crate) async fn publish_assignment(&self, assignment: &Assignment) -> Result<Published> {
-        let mut connection = self.pool.take().await?;
+        let mut connection = self.pool.take(Class::Flow).await?;
         connection.begin().await?;
         let held = held(&connection.run(Sql::RoleGet, &[&MANAGER]).await?)?;
         let current = held.map_or(0, |role| role.term);

@@ -8,6 +8,7 @@ use gristmill_text::ScheduleText;
 use tokio_postgres::Row;
 
 use crate::answer::{column, readable};
+use crate::deadline::Class;
 use crate::errors::corrupt;
 use crate::held::Patience;
 use crate::pool::Taken;
@@ -72,7 +73,7 @@ impl Inner {
     ) -> Result<Schedule> {
         self.number(&declaration.queue).await?;
         declaration.check()?;
-        let mut connection = self.pool.take().await?;
+        let mut connection = self.pool.take(Class::Flow).await?;
         connection.begin().await?;
         // A row that is not there cannot be locked: one declaration at a time.
         connection.run(Sql::QueueLock, &[]).await?;
@@ -89,7 +90,7 @@ impl Inner {
     /// Brings back schedules that a clock that was ahead decided too far.
     pub(crate) async fn clamp_schedules(&self) -> Result<()> {
         for known in self.schedules().await? {
-            let mut connection = self.pool.take().await?;
+            let mut connection = self.pool.take(Class::Flow).await?;
             connection.begin().await?;
             let now = self.time(&mut connection).await?;
             match locked(&mut connection, &known.declared.name).await? {
@@ -116,7 +117,7 @@ impl Inner {
         paused: bool,
         by: &str,
     ) -> Result<bool> {
-        let mut connection = self.pool.take().await?;
+        let mut connection = self.pool.take(Class::Flow).await?;
         connection.begin().await?;
         let now = self.time(&mut connection).await?;
         let Some(mut schedule) = locked(&mut connection, name).await? else {
@@ -131,7 +132,7 @@ impl Inner {
 
     /// Decides one instant and puts its tasks, in one step.
     pub(crate) async fn fire(&self, fire: &Fire) -> Result<FireAnswer> {
-        let mut connection = self.pool.take().await?;
+        let mut connection = self.pool.take(Class::Flow).await?;
         connection.begin().await?;
         let Some(mut schedule) = locked(&mut connection, &fire.schedule).await? else {
             connection.roll_back().await?;

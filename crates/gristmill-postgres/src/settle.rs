@@ -15,7 +15,8 @@ use tokio_postgres::types::ToSql;
 
 use crate::answer::{Answer, column};
 use crate::codec::{self, span};
-use crate::errors::corrupt;
+use crate::deadline::Class;
+use crate::errors::{Intent, corrupt};
 use crate::held::Patience;
 use crate::put::{self, Columns};
 use crate::sql::Sql;
@@ -381,7 +382,11 @@ impl Inner {
         }
         let tokens: Vec<Uuid> = extensions.iter().map(|e| Uuid(e.token)).collect();
         let leases: Vec<i64> = extensions.iter().map(|e| span(e.lease)).collect();
-        let rows = self.pool.write(Sql::Extend, &[&tokens, &leases, &self.now()]).await?;
+        let shortest = extensions.iter().map(|e| e.lease).min().unwrap_or_default();
+        let deadline = self.pool.deadline(Class::Heartbeat);
+        let deadline = deadline.sooner(self.pool.timeouts.of_lease(shortest));
+        let values: [&(dyn ToSql + Sync); 3] = [&tokens, &leases, &self.now()];
+        let rows = self.pool.query(Sql::Extend, &values, Intent::Write, deadline).await?;
         let ids = |row: &Row, at| -> Result<Vec<TaskId>> {
             Ok(column::<Vec<i64>>(row, at)?.into_iter().map(TaskId).collect())
         };

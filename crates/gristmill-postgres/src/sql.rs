@@ -51,6 +51,7 @@ statements! {
     DiagnoseLoad = include_str!("sql/diagnose_load.sql"), ();
     DiagnoseObjects = include_str!("sql/diagnose_objects.sql"), (TEXT);
     DiagnoseSettings = include_str!("sql/diagnose_settings.sql"), ();
+    DiagnoseStandbys = include_str!("sql/diagnose_standbys.sql"), ();
     DiagnoseSubjects = include_str!("sql/diagnose_subjects.sql"), ();
     DiagnoseTables = include_str!("sql/diagnose_tables.sql"), (TEXT);
     DiagnoseTransactions = include_str!("sql/diagnose_transactions.sql"), (TIMESTAMPTZ);

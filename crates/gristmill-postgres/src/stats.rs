@@ -5,6 +5,7 @@ use tokio_postgres::Row;
 
 use crate::answer::{column, readable};
 use crate::codec::{self, count, small};
+use crate::deadline::Class;
 use crate::sql::Sql;
 use crate::store::Inner;
 use crate::wire::At;
@@ -29,7 +30,7 @@ impl Inner {
         back: std::time::Duration,
     ) -> Result<Vec<Minute>> {
         let number = self.number(queue).await?;
-        let mut connection = self.pool.take().await?;
+        let mut connection = self.pool.take_to_read(Class::Operator).await?;
         let now = self.time(&mut connection).await?;
         let rows = connection.run(Sql::Minutes, &[&number, &At(now.before(back))]).await?;
         rows.iter()

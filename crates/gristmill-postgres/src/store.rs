@@ -15,7 +15,6 @@ use tokio_postgres::types::ToSql;
 use crate::answer::column;
 use crate::clamp::Back;
 use crate::codec;
-use crate::connection::Texts;
 use crate::errors::corrupt;
 use crate::group::Group;
 use crate::held::{Patience, Turns};
@@ -72,11 +71,9 @@ impl PostgresStore {
     /// schema is another program's.
     pub async fn open(url: &str, options: Options) -> Result<Self> {
         let (server, options) = url::read(url, options)?;
-        let texts = Arc::new(Texts::new(&options.schema));
-        let mode = options.statement_mode;
-        let pool = Arc::new(Pool::new(server.clone(), mode, texts, options.connections)?);
+        let pool = Arc::new(Pool::new(server.clone(), &options)?);
         let id = migration::migrate(&pool, options.migrate).await?;
-        let listen = match (&options.listen_url, mode) {
+        let listen = match (&options.listen_url, options.statement_mode) {
             (Some(url), _) => Some(url::read(url, Options::default())?.0),
             (None, StatementMode::Prepared) => Some(server),
             (None, StatementMode::Unnamed) => None,

@@ -1,7 +1,9 @@
 //! The store's URL: the driver's own, with a few words of ours among its
 //! parameters.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
 use gristmill_core::{Result, StoreError};
 use tokio_postgres::Config;
@@ -11,11 +13,14 @@ use crate::server::Server;
 use crate::ssl_mode::SslMode;
 use crate::{Options, StatementMode};
 
+/// What a limit can be.
+const LIMITS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(86_400);
+
 /// Reads a URL: the server, and the options it says.
 pub(crate) fn read(url: &str, mut options: Options) -> Result<(Server, Options)> {
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     let mut theirs = Vec::new();
-    let (mut mode, mut root_cert) = (SslMode::default(), None);
+    let (mut mode, mut root_cert, mut must_write) = (SslMode::default(), None, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         match name {
@@ -34,6 +39,11 @@ pub(crate) fn read(url: &str, mut options: Options) -> Result<(Server, Options)>
                     }
                 };
             }
+            "timeout" => options.timeouts.flow = limit(name, value)?,
+            "heartbeat_timeout" => options.timeouts.heartbeat = limit(name, value)?,
+            "operator_timeout" => options.timeouts.operator = limit(name, value)?,
+            "long_timeout" => options.timeouts.long = limit(name, value)?,
+            "target_session_attrs" => must_write = Some(writes(&decoded(value)?)?),
             "connections" => {
                 options.connections = value
                     .parse()
@@ -55,7 +65,56 @@ pub(crate) fn read(url: &str, mut options: Options) -> Result<(Server, Options)>
     if config.get_application_name().is_none() {
         config.application_name("gristmill");
     }
-    Ok((Server::new(config, mode, root_cert.as_deref())?, options))
+    notice_a_dead_machine(&mut config, &theirs);
+    Ok((Server::new(config, mode, root_cert.as_deref(), must_write)?, options))
+}
+
+/// Has the kernel look whether the other side is still there, unless the URL says
+/// otherwise: its own defaults take hours. A frozen server does not show this way.
+fn notice_a_dead_machine(config: &mut Config, theirs: &[&str]) {
+    let said = |name: &str| theirs.iter().any(|pair| pair.split('=').next() == Some(name));
+    if !said("keepalives_idle") {
+        config.keepalives_idle(Duration::from_secs(10));
+    }
+    if !said("keepalives_interval") {
+        config.keepalives_interval(Duration::from_secs(5));
+    }
+    if !said("keepalives_retries") {
+        config.keepalives_retries(3);
+    }
+    if !said("tcp_user_timeout") {
+        config.tcp_user_timeout(Duration::from_secs(15));
+    }
+}
+
+/// How long something may take: `10s`, `500ms`, `2m`, `1h`, or seconds.
+fn limit(name: &str, value: &str) -> Result<Duration> {
+    let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = value.split_at_checked(digits).unwrap_or((value, ""));
+    let millis = match unit {
+        "ms" => Some(1),
+        "" | "s" => Some(1_000),
+        "m" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    };
+    let read = number.parse().ok().zip(millis);
+    let span = read.and_then(|(number, millis): (u64, u64)| number.checked_mul(millis));
+    span.map(Duration::from_millis).filter(|span| LIMITS.contains(span)).ok_or_else(|| {
+        fault(&format!("{name} is '{value}': it is a time from 100ms to 24h, such as 10s"))
+    })
+}
+
+/// Whether only a server that takes writes will do, in libpq's words.
+fn writes(word: &str) -> Result<bool> {
+    match word {
+        "any" => Ok(false),
+        "read-write" | "primary" => Ok(true),
+        _ => Err(fault(&format!(
+            "target_session_attrs is '{word}': it is any or read-write, because a store is \
+             written to"
+        ))),
+    }
 }
 
 /// The name stands unquoted in every statement: it must need no quotes.
@@ -114,6 +173,11 @@ mod tests {
             "postgres://h/d?schema=a.b",
             "postgres://h/d?statement_mode=fast",
             "postgres://h/d?connections=0",
+            "postgres://h/d?timeout=0",
+            "postgres://h/d?timeout=soon",
+            "postgres://h/d?long_timeout=2d",
+            "postgres://h/d?target_session_attrs=standby",
+            "postgres://a,b,c:1,d/d?port=1,2",
             "postgres://h/d?unheard=1",
             "postgres://h/d?sslmode=always",
             "postgres://h/d?sslrootcert=ca.crt",
@@ -124,6 +188,42 @@ mod tests {
         ] {
             assert!(read(url, Options::default()).is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn limits_are_times() {
+        let url = "postgres://h/d?timeout=500ms&heartbeat_timeout=2&operator_timeout=3m\
+                   &long_timeout=1h";
+        let (_, options) = read(url, Options::default()).expect("a URL");
+        let crate::Timeouts { heartbeat, flow, operator, long } = options.timeouts;
+        let millis = [heartbeat, flow, operator, long].map(|limit| limit.as_millis());
+        assert_eq!(millis, [2_000, 500, 180_000, 3_600_000]);
+    }
+
+    #[test]
+    fn of_several_hosts_each_stands_alone_and_one_that_writes_is_wanted() {
+        let read = |url: &str| read(url, Options::default()).expect("a URL").0;
+        let several = read("postgres://me:secret@a,b:6000,c/db?connect_timeout=3");
+        assert_eq!(several.hosts(), ["a:5432", "b:6000", "c:5432"]);
+        assert!(several.must_write());
+        let config = several.config();
+        assert_eq!((config.get_user(), config.get_dbname()), (Some("me"), Some("db")));
+        assert_eq!(config.get_password(), Some("secret".as_bytes()));
+        assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(3)));
+        assert!(!read("postgres://a/db").must_write());
+        assert!(read("postgres://a/db?target_session_attrs=read-write").must_write());
+        assert!(!read("postgres://a,b/db?target_session_attrs=any").must_write());
+    }
+
+    #[test]
+    fn a_dead_machine_is_noticed_unless_the_url_knows_better() {
+        let read = |url: &str| read(url, Options::default()).expect("a URL").0;
+        let ours = read("postgres://a/db");
+        assert_eq!(ours.config().get_keepalives_idle(), Duration::from_secs(10));
+        assert_eq!(ours.config().get_tcp_user_timeout(), Some(&Duration::from_secs(15)));
+        let theirs = read("postgres://a/db?keepalives_idle=60&tcp_user_timeout=90");
+        assert_eq!(theirs.config().get_keepalives_idle(), Duration::from_secs(60));
+        assert_eq!(theirs.config().get_tcp_user_timeout(), Some(&Duration::from_secs(90)));
     }
 
     #[test]

@@ -241,6 +241,10 @@ macro_rules! for_each_behaviour {
                 rule_12_a_settlement_and_its_follow_ups_are_one_step,
                 rule_12_a_closed_store_says_so,
             }
+            rule_13_deadline::{
+                rule_13_a_wait_ends_with_its_time,
+                rule_13_a_close_ends_who_waits,
+            }
             verb_claim::{
                 verb_claim_takes_one_task_where_runs_are_counted,
                 verb_claim_counts_the_other_live_leases,

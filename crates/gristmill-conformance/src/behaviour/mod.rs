@@ -27,6 +27,7 @@ mod rule_10_clock;
 mod rule_10_time;
 mod rule_11_kept;
 mod rule_12_same;
+mod rule_13_deadline;
 mod verb_claim;
 mod verb_import;
 mod verb_list;

@@ -49,7 +49,7 @@ fn reading(error: tokio_postgres::Error) -> StoreError {
 
 async fn connect(at: &str) -> Result<Client> {
     let (server, _) = url::read(at, Options::default())?;
-    let (client, connection) = server.named(APPLICATION).connect().await?;
+    let (client, connection) = server.named(APPLICATION).connect_bare().await?;
     tokio::spawn(async move {
         // Its end is told by the next statement.
         let _ = connection.await;

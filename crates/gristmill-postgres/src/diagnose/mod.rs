@@ -2,6 +2,7 @@
 //! the server keep what it promises, and what holds vacuum up?
 
 mod drift;
+mod failover;
 mod server;
 mod subject;
 
@@ -9,7 +10,7 @@ use gristmill_core::{Diagnosis, Result, StoreError, Token};
 
 use crate::PostgresStore;
 use crate::answer::column;
-use crate::errors::{Intent, fault};
+use crate::deadline::Class;
 use crate::migration;
 use crate::sql::Sql;
 use crate::store::Inner;
@@ -47,22 +48,23 @@ impl Inner {
 
     /// What is not as it should be.
     pub(crate) async fn diagnose(&self) -> Result<Vec<Diagnosis>> {
-        let settings = self.pool.read(Sql::DiagnoseSettings, &[]).await?;
-        let mut said = Vec::with_capacity(settings.len());
-        for row in &settings {
-            let (name, value): (String, String) = (column(row, 0)?, column(row, 1)?);
-            said.push((name, value));
+        let mut found = Vec::new();
+        let mut read_only = false;
+        for row in self.pool.read(Sql::DiagnoseStandbys, &[]).await? {
+            let standbys = failover::Standbys {
+                read_only: column(&row, 0)?,
+                wanted: column(&row, 1)?,
+                commits: column(&row, 2)?,
+                following: column(&row, 3)?,
+                synchronous: column(&row, 4)?,
+                unseen: column(&row, 5)?,
+            };
+            read_only = standbys.read_only;
+            found.extend(failover::read_only(&standbys));
+            found.extend(failover::failover(&standbys));
         }
-        let is_read_only =
-            said.iter().any(|(name, value)| name == "transaction_read_only" && value == "on");
-        let mut found = match self.drift().await {
+        found.extend(match self.drift(read_only).await {
             Ok(found) => found,
-            // A standby, or a session that may not write.
-            Err(_) if is_read_only => vec![Diagnosis::note(
-                "drift_unknown",
-                "the schema was not compared with the one it should be: nothing can be written here",
-                "run doctor on the primary for that; everything else was looked at",
-            )],
             // Only who may make schemas can make one to compare with.
             Err(StoreError::Permission(why)) => vec![Diagnosis::note(
                 "drift_unknown",
@@ -70,9 +72,11 @@ impl Inner {
                 "run doctor as a role that may create schemas in this database",
             )],
             Err(error) => return Err(error),
-        };
-        for (name, value) in &said {
-            found.extend(server::setting(name, value));
+        });
+        let settings = self.pool.read(Sql::DiagnoseSettings, &[]).await?;
+        for row in &settings {
+            let (name, value): (String, String) = (column(row, 0)?, column(row, 1)?);
+            found.extend(server::setting(&name, &value));
         }
         found.extend(self.holders().await?.iter().filter_map(server::holder));
         let schema = &self.pool.texts.schema;
@@ -109,14 +113,17 @@ impl Inner {
 
     /// Makes the schema anew beside the real one, compares both, and takes the
     /// new one back: nobody else ever sees it.
-    async fn drift(&self) -> Result<Vec<Diagnosis>> {
+    async fn drift(&self, read_only: bool) -> Result<Vec<Diagnosis>> {
+        if read_only {
+            return Ok(Vec::new());
+        }
         let schema = self.pool.texts.schema.clone();
         let token = Token::random()?.to_string();
         let beside = format!("gristmill_doctor_{}", token.get(..12).unwrap_or_default());
-        let mut connection = self.pool.take().await?;
+        let mut connection = self.pool.take(Class::Operator).await?;
         connection.begin().await?;
         let script = migration::print(&beside);
-        connection.script(&script).await.map_err(|e| fault(&e, Intent::Read))?;
+        connection.run_script(&script).await?;
         let mut sides = Vec::with_capacity(2);
         for name in [&beside, &schema] {
             let rows = connection.run(Sql::DiagnoseObjects, &[name]).await?;

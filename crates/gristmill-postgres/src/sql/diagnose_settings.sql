@@ -2,6 +2,5 @@
 -- this database, and where each came from.
 SELECT s.name::text, s.setting, s.source FROM pg_settings s
  WHERE s.name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum', 'track_counts',
-                  'zero_damaged_pages', 'ignore_checksum_failure', 'server_version_num',
-                  'transaction_read_only')
+                  'zero_damaged_pages', 'ignore_checksum_failure', 'server_version_num')
  ORDER BY s.name

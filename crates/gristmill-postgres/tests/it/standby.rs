@@ -32,8 +32,8 @@ async fn doctor_looks_at_a_standby() {
     let standby = store(&url).await;
     let found = standby.diagnose().await.expect("it only looks");
     let codes: Vec<_> = found.iter().map(|one| (one.code, one.grave)).collect();
-    assert!(codes.contains(&("drift_unknown", false)), "{found:?}");
-    let told = found.iter().find(|one| one.code == "drift_unknown").unwrap();
+    assert!(codes.contains(&("read_only", false)), "{found:?}");
+    let told = found.iter().find(|one| one.code == "read_only").unwrap();
     assert!(told.remedy.contains("primary"), "{told:?}");
     assert!(codes.iter().all(|(_, grave)| !grave), "{found:?}");
     assert_eq!(standby.stats().await.unwrap()[0].total(), 1);

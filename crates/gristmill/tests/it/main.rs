@@ -17,6 +17,7 @@ mod memory_peak;
 mod outage;
 mod postgres;
 mod postgres_effect;
+mod postgres_outage;
 mod postgres_sqlx;
 mod put;
 mod recovery;

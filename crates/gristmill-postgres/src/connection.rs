@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use gristmill_core::{Result, StoreError};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::error::Elapsed;
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement, Transaction};
 
@@ -15,9 +16,13 @@ use crate::StatementMode;
 use crate::deadline::Deadline;
 use crate::driver::Driver;
 use crate::line::Line;
-use crate::server::{Reached, Server, Wanted};
+use crate::server::{Need, Reached, Server, Wanted};
 use crate::session::{self, Session};
 use crate::sql::Sql;
+
+/// How long readers go on with a server that takes no writes before another one
+/// is looked for.
+const STANDS_IN: Duration = Duration::from_secs(5);
 
 /// The default name of the schema, as it stands in every `.sql` file.
 const SCHEMA: &str = "gristmill";
@@ -65,8 +70,11 @@ pub(crate) struct Connection {
     prepared: HashMap<Sql, Statement>,
     /// Between BEGIN and COMMIT: not to be given to anybody else.
     pub(crate) in_transaction: bool,
-    /// Not to be used again, or a moment's help.
+    /// Not to be used again.
     is_spent: bool,
+    /// It takes no writes, and stands in for readers until then: one that does
+    /// may be there again.
+    stands_in: Option<Instant>,
     /// Which of the pool's generations it belongs to.
     pub(crate) generation: u64,
 }
@@ -116,7 +124,8 @@ impl Connection {
             mode,
             prepared: HashMap::new(),
             in_transaction: false,
-            is_spent: is_spare,
+            is_spent: false,
+            stands_in: is_spare.then(|| Instant::now() + STANDS_IN),
             generation: 0,
         })
     }
@@ -124,6 +133,11 @@ impl Connection {
     /// Whether it can be used again.
     pub(crate) fn is_sound(&self) -> bool {
         !self.in_transaction && !self.is_spent && !self.client.is_closed()
+    }
+
+    /// Whether it does for this.
+    pub(crate) fn suits(&self, need: Need) -> bool {
+        self.stands_in.is_none_or(|until| need == Need::Any && Instant::now() < until)
     }
 
     /// It is not to be used again.

@@ -141,9 +141,11 @@ impl Pool {
             let returned = lane.returned.notified();
             let idle = lane.idle().pop();
             match idle {
-                Some(connection) if self.trusts(&connection) => return Ok(connection),
-                // The server ended it while it was idle, or another one fell
-                // silent since.
+                Some(connection) if self.trusts(&connection) && connection.suits(need) => {
+                    return Ok(connection);
+                }
+                // The server ended it while it was idle, another one fell silent
+                // since, or it only stood in.
                 Some(_) => {}
                 None if lane.permits.available_permits() + 1 < lane.connections
                     && timeout_at(soon, returned).await.is_ok() => {}

@@ -29,7 +29,7 @@ use crate::tls::{self, Connector};
 use tokio_postgres::NoTls as Connector;
 
 /// A host that has not answered by then is not waited for alone.
-const HEAD_START: Duration = Duration::from_secs(1);
+const HEAD_START: Duration = Duration::from_millis(300);
 
 /// The part of a connection that has to be driven.
 pub(crate) type Link = Connection<Socket, <Connector as MakeTlsConnect<Socket>>::Stream>;
@@ -136,12 +136,17 @@ impl Server {
                 under_way
                     .spawn(async move { (host, server.at_host(host, &driver, &wanted).await) });
             }
-            let ended = match order.len() {
-                0 => under_way.join_next().await,
-                _ => match timeout(HEAD_START, under_way.join_next()).await {
+            let is_last = order.len() == 0;
+            // A reader who has somebody to ask waits no longer for the others.
+            let is_served = spare.is_some() && wanted.need == Need::Any;
+            let ended = if is_last && !is_served {
+                under_way.join_next().await
+            } else {
+                match timeout(HEAD_START, under_way.join_next()).await {
                     Ok(ended) => ended,
+                    Err(_) if is_last => break,
                     Err(_) => continue,
-                },
+                }
             };
             match ended {
                 None => break,

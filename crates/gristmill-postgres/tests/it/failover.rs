@@ -29,7 +29,9 @@ impl Trio {
                 (first.join().expect("no panic"), second)
             });
             let (first, second) = (first?, second?);
-            primary.set("synchronous_standby_names", "FIRST 1 (alpha, beta)")?;
+            // The one that takes over, and no other: where the old primary is not
+            // fenced it must not be able to acknowledge anything any more.
+            primary.set("synchronous_standby_names", "FIRST 1 (alpha)")?;
             Ok(Trio { primary, first, second })
         })
         .await

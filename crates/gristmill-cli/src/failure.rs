@@ -7,6 +7,8 @@ use gristmill::StoreError;
 use gristmill::core::NameError;
 use serde_json::json;
 
+use crate::secret::hidden;
+
 /// What the process ends with. Documented in `docs/cli.md` and `--help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -78,10 +80,12 @@ impl Failure {
         if self.exit == Exit::PipeClosed {
             return;
         }
+        // What was typed in a wrong place may be a URL with a password.
+        let message = hidden(&self.message);
         let line = if as_json {
-            json!({ "error": { "code": self.code, "message": self.message } }).to_string()
+            json!({ "error": { "code": self.code, "message": message } }).to_string()
         } else {
-            format!("gristmill: {}", self.message)
+            format!("gristmill: {message}")
         };
         // Nothing is left to do when even this cannot be written.
         let _ = writeln!(std::io::stderr(), "{line}");

@@ -13,6 +13,7 @@ mod failure;
 mod log;
 mod output;
 mod progress;
+mod secret;
 mod serve;
 mod store;
 mod usage;
@@ -46,10 +47,8 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), Failure> {
     let command = Command::meant(cli.command)?;
-    let mut session = Session { store: cli.store, output: Output { json: cli.json } };
-    if command.uses_the_served_store() {
-        session.find_store()?;
-    }
+    let mut session = Session { store: None, output: Output { json: cli.json } };
+    session.find_store(&command, cli.store)?;
     let runtime = runtime(&command).map_err(|error| Failure::io("the runtime", &error))?;
     runtime.block_on(command.run(&session))
 }

@@ -10,8 +10,10 @@ use gristmill::{Mill, StoreUrl};
 
 use crate::failure::{Exit, Failure};
 
-/// The store when nothing else is said.
-pub(crate) const DEFAULT: &str = "sqlite://gristmill.db";
+/// The store when nothing else is said: `sqlite://gristmill.db`.
+pub(crate) fn default() -> StoreUrl {
+    StoreUrl::Sqlite("gristmill.db".into())
+}
 
 /// What to do when the file is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,43 +27,35 @@ pub(crate) enum Missing {
 /// Opens a store that outlives the command.
 ///
 /// # Errors
-/// When the URL names no store, or one that is gone with the command, or the
-/// store cannot be opened.
-pub(crate) async fn open(url: &str, missing: Missing) -> Result<Mill, Failure> {
-    let meant = url.parse::<StoreUrl>().map_err(|error| Failure::usage(error.to_string()))?;
-    match meant {
-        StoreUrl::Memory => Err(Failure::usage(
-            "memory: is gone when this command ends; only 'up' can use it, here name a file: \
-             --store sqlite://gristmill.db",
-        )),
-        StoreUrl::Sqlite(path) => {
-            look_at(&path, missing)?;
-            open_durable(url, missing).await
+/// When the URL names a store that is gone with the command, or the store
+/// cannot be opened.
+pub(crate) async fn open(url: &StoreUrl, missing: Missing) -> Result<Mill, Failure> {
+    match url {
+        StoreUrl::Memory => {
+            return Err(Failure::usage(
+                "memory: is gone when this command ends; only 'up' can use it, here name a file: \
+                 --store sqlite://gristmill.db",
+            ));
         }
-        StoreUrl::Files(folder) => {
-            look_at_folder(&folder, missing)?;
-            open_durable(url, missing).await
-        }
-        StoreUrl::Postgres(_) => open_durable(url, missing).await,
+        StoreUrl::Sqlite(path) => look_at(path, missing)?,
+        StoreUrl::Files(folder) => look_at_folder(folder, missing)?,
+        StoreUrl::Postgres(_) => {}
     }
-}
-
-async fn open_durable(url: &str, missing: Missing) -> Result<Mill, Failure> {
     Ok(match missing {
-        Missing::Create => Mill::open(url).await?,
-        Missing::Fail => Mill::open_existing(url).await?,
+        Missing::Create => Mill::open_at(url).await?,
+        Missing::Fail => Mill::open_existing_at(url).await?,
     })
 }
 
 /// Opens any store, for a process that stays.
 ///
 /// # Errors
-/// When the URL names no store or the store cannot be opened.
-pub(crate) async fn open_to_stay(url: &str) -> Result<Mill, Failure> {
-    if let Ok(StoreUrl::Sqlite(path)) = url.parse() {
-        look_at(&path, Missing::Create)?;
+/// When the store cannot be opened.
+pub(crate) async fn open_to_stay(url: &StoreUrl) -> Result<Mill, Failure> {
+    if let StoreUrl::Sqlite(path) = url {
+        look_at(path, Missing::Create)?;
     }
-    Ok(Mill::open(url).await?)
+    Ok(Mill::open_at(url).await?)
 }
 
 /// Says what SQLite would only call "unable to open".
@@ -101,32 +95,4 @@ fn look_at_folder(path: &Path, missing: Missing) -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-/// A URL as it may be shown.
-pub(crate) fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let Some((login, place)) = rest.split_once('@') else { return url.to_owned() };
-    match login.split_once(':') {
-        Some((user, _)) => format!("{scheme}://{user}@{place}"),
-        None => url.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_password;
-
-    #[test]
-    fn a_password_is_never_shown() {
-        for (url, shown) in [
-            ("sqlite://a:b@c.db", "sqlite://a@c.db"),
-            ("postgres://ada:secret@host:5432/shop", "postgres://ada@host:5432/shop"),
-            ("postgres://ada@host/shop", "postgres://ada@host/shop"),
-            ("sqlite:///tmp/a.db", "sqlite:///tmp/a.db"),
-            ("memory:", "memory:"),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
-    }
 }

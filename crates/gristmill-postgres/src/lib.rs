@@ -33,6 +33,7 @@ mod notifier;
 mod operate;
 mod options;
 mod pool;
+mod postgres_url;
 mod put;
 mod read;
 mod rights;
@@ -60,6 +61,7 @@ pub use deadline::Timeouts;
 pub use inside::WakeGuard;
 pub use migration::{print as migrations, print_for as migrations_for, versions};
 pub use options::{Options, StatementMode};
+pub use postgres_url::PostgresUrl;
 pub use rights::{make as make_roles, print as roles, print_for as roles_for};
 pub use store::PostgresStore;
 /// The driver, so that the caller's transaction is of the same version.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gristmill_core::{Clock, Limits};
 
-use crate::Timeouts;
+use crate::{PostgresUrl, Timeouts};
 
 /// How statements are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,7 +34,7 @@ pub struct Options {
     pub statement_mode: StatementMode,
     /// Where to listen for wake-ups, when the main URL leads to a transaction
     /// pooler. Without one such a store polls.
-    pub listen_url: Option<String>,
+    pub listen_url: Option<PostgresUrl>,
     /// Most connections at a time, the listening one not counted.
     pub connections: usize,
     /// How long a connection to one host may take to be made, all of it.

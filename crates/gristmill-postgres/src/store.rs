@@ -74,7 +74,7 @@ impl PostgresStore {
         let pool = Arc::new(Pool::new(server.clone(), &options)?);
         let id = migration::migrate(&pool, options.migrate).await?;
         let listen = match (&options.listen_url, options.statement_mode) {
-            (Some(url), _) => Some(url::read(url, Options::default())?.0),
+            (Some(url), _) => Some(url::read(url.reveal(), Options::default())?.0),
             (None, StatementMode::Prepared) => Some(server),
             (None, StatementMode::Unnamed) => None,
         };

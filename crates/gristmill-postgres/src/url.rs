@@ -11,13 +11,16 @@ use tokio_postgres::Config;
 use crate::errors::told;
 use crate::server::Server;
 use crate::ssl_mode::SslMode;
-use crate::{Options, StatementMode};
+use crate::{Options, PostgresUrl, StatementMode};
 
 /// What a limit can be.
 const LIMITS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(86_400);
 
 /// Reads a URL: the server, and the options it says.
 pub(crate) fn read(url: &str, mut options: Options) -> Result<(Server, Options)> {
+    // Refuses what the driver would read otherwise than it is shown.
+    let url = PostgresUrl::from_str(url)?;
+    let url = url.reveal();
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     let mut theirs = Vec::new();
     let (mut mode, mut root_cert, mut must_write) = (SslMode::default(), None, None);
@@ -27,7 +30,7 @@ pub(crate) fn read(url: &str, mut options: Options) -> Result<(Server, Options)>
             "schema" => options.schema = decoded(value)?,
             "sslmode" => mode = SslMode::read(&decoded(value)?)?,
             "sslrootcert" => root_cert = Some(decoded(value)?).filter(|path| !path.is_empty()),
-            "listen_url" => options.listen_url = Some(decoded(value)?),
+            "listen_url" => options.listen_url = Some(decoded(value)?.parse()?),
             "statement_mode" => {
                 options.statement_mode = match value {
                     "prepared" => StatementMode::Prepared,
@@ -162,7 +165,8 @@ mod tests {
         assert_eq!(server.config().get_dbname(), Some("db"));
         assert_eq!(options.schema, "mill");
         assert_eq!(options.statement_mode, StatementMode::Unnamed);
-        assert_eq!(options.listen_url.as_deref(), Some("postgres://other/db"));
+        let listen_url = options.listen_url.expect("another place to listen at");
+        assert_eq!(listen_url.reveal(), "postgres://other/db");
         assert_eq!(options.connections, 3);
     }
 

@@ -57,11 +57,12 @@ pub use gristmill_core::{
 };
 pub use gristmill_files as files;
 pub use gristmill_postgres as postgres;
+pub use gristmill_postgres::PostgresUrl;
 pub use gristmill_sqlite as sqlite;
 pub use inspect::Inspect;
 pub use mill::Mill;
 pub use put::{Accepted, Put, RawTask};
-pub use store_url::{PostgresUrl, StoreUrl, StoreUrlError};
+pub use store_url::{StoreUrl, StoreUrlError};
 pub use task_type::{TaskPayload, TaskType};
 pub use worker::{Context, Worker};
 

@@ -34,7 +34,16 @@ impl Mill {
     /// When the URL names no store, or the store cannot be opened: no
     /// permission, not a database, written by a newer version.
     pub async fn open(url: &str) -> Result<Self, Error> {
-        Self::open_url(url, true).await
+        Self::open_or_create(&url.parse()?, true).await
+    }
+
+    /// As [`Mill::open`], by a URL that was read before: a program that keeps a
+    /// [`StoreUrl`] instead of its text cannot print the password by mistake.
+    ///
+    /// # Errors
+    /// When the store cannot be opened, as [`Mill::open`].
+    pub async fn open_at(url: &StoreUrl) -> Result<Self, Error> {
+        Self::open_or_create(url, true).await
     }
 
     /// As [`Mill::open`], but a store that is not there is an error rather
@@ -43,11 +52,19 @@ impl Mill {
     /// # Errors
     /// As [`Mill::open`], and when there is no such store.
     pub async fn open_existing(url: &str) -> Result<Self, Error> {
-        Self::open_url(url, false).await
+        Self::open_or_create(&url.parse()?, false).await
     }
 
-    async fn open_url(url: &str, create: bool) -> Result<Self, Error> {
-        match url.parse()? {
+    /// As [`Mill::open_existing`], by a URL that was read before.
+    ///
+    /// # Errors
+    /// As [`Mill::open_existing`], but for the URL.
+    pub async fn open_existing_at(url: &StoreUrl) -> Result<Self, Error> {
+        Self::open_or_create(url, false).await
+    }
+
+    async fn open_or_create(url: &StoreUrl, create: bool) -> Result<Self, Error> {
+        match url.clone() {
             StoreUrl::Memory => {
                 Ok(Self::over(Arc::new(MemoryStore::new(MemoryOptions::default()))))
             }

@@ -1,10 +1,13 @@
-//! The URL that names a store.
+//! The URL that names a store: read once, where it comes in, and a value from
+//! there on, so that nothing behind it can print a password.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Which store is meant.
+use gristmill_postgres::PostgresUrl;
+
+/// Which store is meant. Neither its text nor its debug form shows a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreUrl {
     /// `memory:`, gone when the process ends.
@@ -19,88 +22,76 @@ pub enum StoreUrl {
     Postgres(PostgresUrl),
 }
 
-/// A PostgreSQL URL. It may hold a password, which no log line shows.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PostgresUrl(String);
-
-impl PostgresUrl {
-    /// The whole URL, password and all.
+impl StoreUrl {
+    /// The whole URL, password and all: to open the store, and to hand on to
+    /// whoever may open it.
     #[must_use]
-    pub fn reveal(&self) -> &str {
-        &self.0
+    pub fn reveal(&self) -> String {
+        match self {
+            StoreUrl::Postgres(url) => url.reveal().to_owned(),
+            other => other.to_string(),
+        }
     }
-}
 
-impl fmt::Display for PostgresUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is said behind `?` may hold a password too.
-        let plain = self.0.split('?').next().unwrap_or_default();
-        let (scheme, rest) = plain.split_once("://").unwrap_or(("postgres", plain));
-        match rest.rsplit_once('@') {
-            None => write!(f, "{scheme}://{rest}"),
-            Some((who, place)) => {
-                let user = who.split(':').next().unwrap_or_default();
-                write!(f, "{scheme}://{user}@{place}")
-            }
+    /// Whether what is shown is all there is: then it can be copied and used.
+    #[must_use]
+    pub fn is_shown_whole(&self) -> bool {
+        match self {
+            StoreUrl::Postgres(url) => url.is_shown_whole(),
+            _ => true,
         }
     }
 }
 
-impl fmt::Debug for PostgresUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// Why a URL names no store, and what would.
+/// Why a URL names no store, and what would. It repeats nothing of the URL that
+/// may be a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StoreUrlError(String);
+
+const KNOWN: &str = "use memory:, sqlite://PATH, files://FOLDER or postgres://HOST/DATABASE";
 
 impl FromStr for StoreUrl {
     type Err = StoreUrlError;
 
     fn from_str(url: &str) -> Result<Self, StoreUrlError> {
-        let known = "use memory:, sqlite://PATH, files://FOLDER or postgres://HOST/DATABASE";
+        let wrong = |why: &str| Err(StoreUrlError(why.to_owned()));
         if let Some(rest) = url.strip_prefix("memory:") {
             return if rest.is_empty() || rest == "//" {
                 Ok(StoreUrl::Memory)
             } else {
-                Err(StoreUrlError(format!("'{url}': memory: takes nothing behind it")))
+                wrong("memory: takes nothing behind it")
             };
         }
         if let Some(path) = url.strip_prefix("sqlite:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             if path.is_empty() {
-                return Err(StoreUrlError(format!(
-                    "'{url}' names no file: write it like sqlite://gristmill.db"
-                )));
+                return wrong("sqlite: names no file: write it like sqlite://gristmill.db");
             }
             if path.contains('?') {
-                return Err(StoreUrlError(format!(
-                    "'{url}': sqlite: takes a path and nothing else"
-                )));
+                return wrong("sqlite: takes a path and nothing else: leave out the '?'");
             }
             return Ok(StoreUrl::Sqlite(PathBuf::from(path)));
         }
         if let Some(path) = url.strip_prefix("files:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             if path.is_empty() || path.contains('?') {
-                return Err(StoreUrlError(format!(
-                    "'{url}' names no folder: write it like files://spool"
-                )));
+                return wrong("files: names no folder: write it like files://spool");
             }
             return Ok(StoreUrl::Files(PathBuf::from(path)));
         }
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return Ok(StoreUrl::Postgres(PostgresUrl(url.to_owned())));
+            let read = url.parse::<PostgresUrl>();
+            return read.map(StoreUrl::Postgres).map_err(|error| StoreUrlError(error.to_string()));
         }
-        match url.split_once(':') {
-            Some((scheme, _)) => {
-                Err(StoreUrlError(format!("there is no store '{scheme}:'; {known}")))
-            }
-            None => Err(StoreUrlError(format!("'{url}' is not a store's URL; {known}"))),
-        }
+        // Before '://' stands a word, elsewhere anything may stand before a ':'.
+        let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+        let is_word =
+            |word: &&str| word.len() <= 20 && word.bytes().all(|b| b.is_ascii_lowercase());
+        Err(StoreUrlError(match scheme.filter(is_word) {
+            Some(scheme) => format!("there is no store '{scheme}:'; {KNOWN}"),
+            None => format!("this is not a store's URL; {KNOWN}"),
+        }))
     }
 }
 
@@ -137,10 +128,29 @@ mod tests {
     fn a_password_is_never_shown() {
         let url = "postgres://me:s3cret@host:5432/db?sslmode=disable&listen_url=x%3Apw";
         let read: StoreUrl = url.parse().expect("a URL");
-        assert_eq!(read.to_string(), "postgres://me@host:5432/db");
-        assert_eq!(format!("{read:?}"), "Postgres(postgres://me@host:5432/db)");
-        let StoreUrl::Postgres(whole) = read else { panic!("PostgreSQL") };
-        assert_eq!(whole.reveal(), url);
+        assert_eq!(read.to_string(), "postgres://me@host:5432/db?sslmode=disable");
+        assert_eq!(format!("{read:?}"), "Postgres(postgres://me@host:5432/db?sslmode=disable)");
+        assert_eq!(read.reveal(), url);
+        assert!(!read.is_shown_whole());
+    }
+
+    #[test]
+    fn a_mistake_repeats_no_password() {
+        for url in [
+            "postgres://me:s3cret@x@host/db",
+            "Postgres://me:s3cret@host/db",
+            "me:s3cret@host/db",
+            "host=localhost password=s3cret dbname=shop",
+            "password=s3cret host=localhost:5432",
+            "mysql://me:s3cret@host/db",
+            "s3cret://x",
+            "sqlite://a.db?key=s3cret",
+            "files://spool?key=s3cret",
+            "memory:s3cret",
+        ] {
+            let error = url.parse::<StoreUrl>().expect_err(url);
+            assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+        }
     }
 
     #[test]

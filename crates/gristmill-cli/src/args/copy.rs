@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::TypedUrl;
+
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   gristmill copy --from sqlite://gristmill.db --to postgres://localhost/shop
@@ -15,11 +17,11 @@ twice. A copy that was ended midway is repeated with the same words.";
 pub(crate) struct CopyArgs {
     /// The store to copy from
     #[arg(long, value_name = "URL")]
-    pub(crate) from: String,
+    pub(crate) from: TypedUrl,
 
     /// The store to copy to; made if it is a file that is not there
     #[arg(long, value_name = "URL")]
-    pub(crate) to: String,
+    pub(crate) to: TypedUrl,
 
     /// How long to wait for tasks that are processing [default: 60s]
     #[arg(long, value_name = "TIME")]

@@ -12,6 +12,7 @@ mod put;
 mod queue;
 mod read;
 mod schedules;
+mod store;
 mod work;
 
 pub(crate) use bench::BenchArgs;
@@ -25,6 +26,7 @@ pub(crate) use put::PutArgs;
 pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs};
 pub(crate) use read::{ListArgs, ShowArgs, StatsArgs};
 pub(crate) use schedules::{ScheduleArgs, SchedulePauseArgs, SchedulesArgs, SchedulesCommand};
+pub(crate) use store::TypedUrl;
 pub(crate) use work::{UpArgs, WorkArgs};
 
 use std::path::PathBuf;
@@ -55,8 +57,8 @@ const GLOBAL: &str = "Global options";
 pub(crate) struct Cli {
     /// The store, like sqlite://gristmill.db or files://spool [default: what ./gristmill.yaml says, else
     /// sqlite://gristmill.db]
-    #[arg(long, global = true, value_name = "URL", env = "GRISTMILL_STORE", help_heading = GLOBAL)]
-    pub(crate) store: Option<String>,
+    #[arg(long, global = true, value_name = "URL", env = "GRISTMILL_STORE", hide_env_values = true, help_heading = GLOBAL)]
+    pub(crate) store: Option<TypedUrl>,
 
     /// Answer in JSON with stable field names; errors too
     #[arg(long, global = true, help_heading = GLOBAL)]

@@ -7,9 +7,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gristmill::Mill;
 use gristmill::sqlite::bare::Bare;
 use gristmill::worker::{Worker, WorkerHandle};
+use gristmill::{Mill, PostgresUrl};
 use tokio::sync::mpsc;
 
 use super::load::{BenchError, Grain};
@@ -110,7 +110,7 @@ pub(super) async fn on_files(folder: &Path, plan: Plan) -> Result<Row, BenchErro
 /// On PostgreSQL, from the put's answer and from its call, against one commit
 /// of a bare insert; and from the answer of a put that the worker hears of from
 /// the server alone, as if another process had made it.
-pub(super) async fn on_postgres(url: &str, plan: Plan) -> Result<Measured, BenchError> {
+pub(super) async fn on_postgres(url: &PostgresUrl, plan: Plan) -> Result<Measured, BenchError> {
     let (mut waits, mut commits) = (Waits::default(), Vec::new());
     let mut notified = Waits::default();
     for _ in 0..plan.rounds {
@@ -121,7 +121,7 @@ pub(super) async fn on_postgres(url: &str, plan: Plan) -> Result<Measured, Bench
         other.close().await?;
         mill.close().await?;
 
-        let mut bare = gristmill::postgres::bare::Bare::create(url).await?;
+        let mut bare = gristmill::postgres::bare::Bare::create(url.reveal()).await?;
         bare.insert(WARM_UP, 1, &[b'x'; 100]).await?;
         for _ in 0..puts(plan) {
             tokio::time::sleep(IDLE).await;

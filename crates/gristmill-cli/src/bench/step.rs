@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gristmill::StoreUrl;
+use gristmill::{PostgresUrl, StoreUrl};
 
 use super::load::BenchError;
 use super::{Measured, Plan, files, memory, postgres, sqlite, start, worker};
@@ -17,7 +17,7 @@ pub(crate) enum Target {
     /// In spools in this folder.
     Files(PathBuf),
     /// In a schema of its own on the server that the URL names.
-    Postgres(String),
+    Postgres(PostgresUrl),
 }
 
 /// One measurement, of a row or of a few that are measured together.
@@ -86,7 +86,7 @@ impl Target {
             StoreUrl::Memory => Target::Memory,
             StoreUrl::Sqlite(_) => Target::Sqlite(folder),
             StoreUrl::Files(_) => Target::Files(folder),
-            StoreUrl::Postgres(url) => Target::Postgres(url.reveal().to_owned()),
+            StoreUrl::Postgres(url) => Target::Postgres(url),
         }
     }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::Cell;
-use gristmill::StoreUrl;
 use serde::Serialize;
 
 use super::Session;
@@ -69,9 +68,7 @@ impl Bench {
             let folder = self.folder.display();
             return Err(Failure::usage(format!("--folder {folder} is no folder: make it first")));
         }
-        let url = session.url().parse::<StoreUrl>();
-        let url = url.map_err(|error| Failure::usage(error.to_string()))?;
-        let target = Target::of(url, self.folder);
+        let target = Target::of(session.url(), self.folder);
         let steps = chosen(target.steps(), &self.only)?;
         let measured = measure(&target, &steps, self.plan).await;
         // Also after a failure: nothing stays behind.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gristmill::StoreUrl;
 use gristmill::copy::{CopiedQueue, CopyError, CopyReport};
 use gristmill_contract::duration;
 use serde_json::{Value, json};
@@ -11,23 +12,24 @@ use crate::args::CopyArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::count;
 use crate::progress;
-use crate::store::{self, Missing, without_password};
+use crate::store::{self, Missing};
 
 /// Copy from one store to another.
 #[derive(Debug)]
 pub(crate) struct Copy {
-    from: String,
-    to: String,
+    from: StoreUrl,
+    to: StoreUrl,
     wait: Option<Duration>,
 }
 
 impl Copy {
     pub(crate) fn meant(args: CopyArgs) -> Result<Self, Failure> {
         let wait = args.wait.as_deref().map(duration::parse).transpose().map_err(Failure::usage)?;
-        if args.from == args.to {
+        let (from, to) = (args.from.meant()?, args.to.meant()?);
+        if from == to {
             return Err(same());
         }
-        Ok(Copy { from: args.from, to: args.to, wait })
+        Ok(Copy { from, to, wait })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
@@ -55,7 +57,7 @@ impl Copy {
             left => Err(Failure::new(
                 Exit::Refused,
                 "not_copied",
-                format!("{} stand only in {}", count(left, "task"), without_password(&self.from)),
+                format!("{} stand only in {}", count(left, "task"), self.from),
             )),
         }
     }
@@ -63,8 +65,8 @@ impl Copy {
     fn show(&self, session: &Session, report: &CopyReport) -> Result<(), Failure> {
         if session.output.json {
             return session.output.value(&json!({
-                "from": without_password(&self.from),
-                "to": without_password(&self.to),
+                "from": self.from.to_string(),
+                "to": self.to.to_string(),
                 "imported": report.imported(),
                 "already": report.already(),
                 "left": report.left(),
@@ -101,8 +103,7 @@ impl Copy {
         }
         session.output.line(format_args!(
             "{} is paused and keeps its tasks: put and work on {} from now on",
-            without_password(&self.from),
-            without_password(&self.to)
+            self.from, self.to
         ))
     }
 }

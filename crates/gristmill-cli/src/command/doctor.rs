@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Session;
 use crate::failure::{Exit, Failure};
 use crate::output::count;
-use crate::store::{Missing, without_password};
+use crate::store::Missing;
 
 /// Look at everything.
 #[derive(Debug)]
@@ -24,8 +24,7 @@ impl Doctor {
                 .collect();
             session.output.value(&json!({ "sound": grave == 0, "findings": findings }))?;
         } else if found.is_empty() {
-            let url = without_password(session.url());
-            session.output.line(format_args!("{url} is sound: nothing was found"))?;
+            session.output.line(format_args!("{} is sound: nothing was found", session.url()))?;
         } else {
             for diagnosis in &found {
                 let word = if diagnosis.grave { "grave" } else { "note" };

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Session;
 use crate::failure::{Exit, Failure};
-use crate::store::{Missing, without_password};
+use crate::store::Missing;
 
 /// Make the schema or bring it up to date, or only show how it is made.
 #[derive(Debug)]
@@ -17,12 +17,10 @@ pub(crate) struct Migrate {
 
 impl Migrate {
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
-        let url: StoreUrl =
-            session.url().parse().map_err(|error| Failure::usage(format!("{error}")))?;
-        let StoreUrl::Postgres(postgres) = url else {
+        let StoreUrl::Postgres(shown) = session.url() else {
             return self.by_opening(session).await;
         };
-        let url = postgres.reveal();
+        let url = shown.reveal();
         if self.print {
             let script = if self.roles {
                 gristmill::postgres::roles_for(url)?
@@ -38,7 +36,6 @@ impl Migrate {
         if self.roles {
             gristmill::postgres::make_roles(url).await?;
         }
-        let shown = without_password(session.url());
         let mut words = match from {
             0 => format!("made the schema of {shown}, version {to}"),
             _ if from == to => format!("the schema of {shown} is up to date, version {to}"),

@@ -29,9 +29,9 @@ mod workers;
 
 use std::path::Path;
 
-use gristmill::Mill;
+use gristmill::{Mill, StoreUrl};
 
-use crate::args;
+use crate::args::{self, TypedUrl};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::serve::say;
@@ -42,37 +42,60 @@ use crate::store::{self, Missing};
 pub(crate) struct Session {
     /// The store that was asked for, by flag or environment, or that the
     /// configuration of this folder names.
-    pub(crate) store: Option<String>,
+    pub(crate) store: Option<StoreUrl>,
     /// Where answers go.
     pub(crate) output: Output,
 }
 
 impl Session {
-    /// Looks which store is served here, if none was asked for: the one of the
-    /// configuration beside us. It is said, for nobody typed it.
-    pub(crate) fn find_store(&mut self) -> Result<(), Failure> {
-        if self.store.is_some() {
+    /// Finds the store that the command means: the one that was asked for, else
+    /// the one that is served here, of the configuration beside us. That is said,
+    /// for nobody typed it.
+    ///
+    /// # Errors
+    /// When what was asked for, or what the configuration says, names no store.
+    pub(crate) fn find_store(
+        &mut self,
+        command: &Command,
+        asked: Option<TypedUrl>,
+    ) -> Result<(), Failure> {
+        let using = command.store();
+        if using == Using::No {
+            return Ok(());
+        }
+        self.store = asked.map(TypedUrl::meant).transpose()?;
+        if using == Using::Asked || self.store.is_some() {
             return Ok(());
         }
         self.store = crate::config::store_of(Path::new(crate::config::FILE))?;
-        if let Some(url) = self.store.as_deref().filter(|url| *url != store::DEFAULT)
+        if let Some(url) = self.store.as_ref().filter(|url| **url != store::default())
             && !self.output.json
         {
-            let url = store::without_password(url);
             say(format_args!("store {url}, as {} says", crate::config::FILE));
         }
         Ok(())
     }
 
     /// The store's URL, for a command without a configuration of its own.
-    pub(crate) fn url(&self) -> &str {
-        self.store.as_deref().unwrap_or(store::DEFAULT)
+    pub(crate) fn url(&self) -> StoreUrl {
+        self.store.clone().unwrap_or_else(store::default)
     }
 
     /// Opens the store.
     pub(crate) async fn open(&self, missing: Missing) -> Result<Mill, Failure> {
-        store::open(self.url(), missing).await
+        store::open(&self.url(), missing).await
     }
+}
+
+/// Which store a command uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Using {
+    /// None, or one that it names itself.
+    No,
+    /// The one that was asked for, else one of its own.
+    Asked,
+    /// The one that was asked for, else the one that is served here.
+    Served,
 }
 
 /// A command that is ready to run.
@@ -176,21 +199,19 @@ impl Command {
         })
     }
 
-    /// Whether the command is about the store that is served here, and not about
-    /// one that it names itself, a configuration's, or none.
-    pub(crate) const fn uses_the_served_store(&self) -> bool {
-        !matches!(
-            self,
-            Command::Bench(_)
-                | Command::Completions(_)
-                | Command::ConfigCheck(_)
-                | Command::ContractCheck(_)
-                | Command::ContractSchema(_)
-                | Command::Copy(_)
-                | Command::Generate(_)
-                | Command::Init(_)
-                | Command::Up(_)
-        )
+    /// Which store the command is about.
+    const fn store(&self) -> Using {
+        match self {
+            Command::Completions(_)
+            | Command::ConfigCheck(_)
+            | Command::ContractCheck(_)
+            | Command::ContractSchema(_)
+            | Command::Copy(_)
+            | Command::Generate(_)
+            | Command::Init(_) => Using::No,
+            Command::Bench(_) | Command::Up(_) => Using::Asked,
+            _ => Using::Served,
+        }
     }
 
     /// Whether the command stays and works, rather than asks and ends.

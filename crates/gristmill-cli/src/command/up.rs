@@ -1,9 +1,8 @@
 //! `up`: everything the configuration describes, in one process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gristmill::Mill;
 use gristmill::contract::register;
 use gristmill::core::{
     Declaration, Declared, Origin, PutAnswer, PutRequest, QueueName, ScheduleDeclaration,
@@ -11,6 +10,7 @@ use gristmill::core::{
 use gristmill::manager::Manager;
 use gristmill::schedule::Scheduler;
 use gristmill::worker::Worker;
+use gristmill::{Mill, StoreUrl};
 use tracing::Level;
 
 use super::Session;
@@ -48,8 +48,9 @@ impl Up {
             ));
         }
         log::show(Level::WARN);
-        let url = session.store.as_deref().or(config.store.as_deref()).unwrap_or(store::DEFAULT);
-        let mill = store::open_to_stay(url).await?;
+        let url = session.store.clone().or_else(|| config.store.clone());
+        let url = url.unwrap_or_else(store::default);
+        let mill = store::open_to_stay(&url).await?;
         for queue in &config.contract.queues {
             let registered = register(&mill, queue, false).await?;
             tell(&queue.name, &registered.declared);
@@ -64,9 +65,10 @@ impl Up {
         for ahead in mill.ahead_of_the_clock().await? {
             say(format_args!("{}; {}", ahead.found, ahead.remedy));
         }
-        introduce(session.output, &self.config.display().to_string(), url, &config, &seeded)?;
+        let program = self.program(session, &url);
+        introduce(session.output, &self.config, &url, &program, &config, &seeded)?;
         let leaving = Leaving::default();
-        let workers = workers(&mill, url, &config, session.output, &leaving, &contracts);
+        let workers = workers(&mill, &url, &config, session.output, &leaving, &contracts);
         let served =
             serve(signals, &mill, workers, Some(Scheduler::new(&mill)), &leaving, Tell::All)
                 .await?;
@@ -77,6 +79,31 @@ impl Up {
         }
         Ok(())
     }
+
+    /// How a person reaches the same store in another shell: what to type before
+    /// a command, so that lines can be copied, and what to do before that.
+    fn program(&self, session: &Session, url: &StoreUrl) -> Program {
+        // As it was called.
+        let called = std::env::args().next().unwrap_or_else(|| "gristmill".to_owned());
+        let is_found = session.store.is_none() && self.config.as_path() == Path::new(config::FILE);
+        if is_found || *url == store::default() {
+            // Every command looks there by itself.
+            Program { called, first: None }
+        } else if url.is_shown_whole() {
+            Program { called: format!("{called} --store {url}"), first: None }
+        } else {
+            let first =
+                "with GRISTMILL_STORE set to the store's whole URL (a password is not shown)";
+            Program { called, first: Some(first) }
+        }
+    }
+}
+
+/// How to reach the store that is served.
+struct Program {
+    called: String,
+    /// What has to be so before.
+    first: Option<&'static str>,
 }
 
 /// Declares a queue, and says what that changed and what it could not.
@@ -163,7 +190,7 @@ async fn seed(mill: &Mill, config: &Config) -> Result<Seeded, Failure> {
 /// with a manager one for all of them, whose processors it moves.
 fn workers(
     mill: &Mill,
-    url: &str,
+    url: &StoreUrl,
     config: &Config,
     output: Output,
     leaving: &Leaving,
@@ -176,7 +203,7 @@ fn workers(
             output_to_stderr: output.json,
             leaving: leaving.clone(),
             contracts: contracts.clone(),
-            store: queue.with_store.then(|| url.to_owned()),
+            store: queue.with_store.then(|| url.clone()),
             broken: broken.clone(),
         })
     };
@@ -217,16 +244,18 @@ fn shared_processors(config: &Config) -> Option<usize> {
 /// Says where things are and what to try next.
 fn introduce(
     output: Output,
-    file: &str,
-    url: &str,
+    file: &Path,
+    url: &StoreUrl,
+    program: &Program,
     config: &Config,
     seeded: &Seeded,
 ) -> Result<(), Failure> {
+    let file = file.display().to_string();
     if output.json {
         let queues: Vec<&str> = config.queues.iter().map(|queue| queue.name.as_str()).collect();
         let schedules: Vec<&str> = config.schedules.iter().map(|s| s.name.as_str()).collect();
         return output.value(&serde_json::json!({
-            "store": url, "config": file, "queues": queues,
+            "store": url.to_string(), "config": file, "queues": queues,
             "schedules": schedules,
             "seeded": seeded.put, "seeded_before": seeded.stood,
         }));
@@ -253,9 +282,8 @@ fn introduce(
         .map(|schedule| format!("{} ({})", schedule.name, rule_text(&schedule.rule)))
         .collect();
     let schedules = if schedules.is_empty() { "none".to_owned() } else { schedules.join(", ") };
-    // As it was called, so that the lines below can be copied.
-    let program = std::env::args().next().unwrap_or_else(|| "gristmill".to_owned());
-    let program = if url == store::DEFAULT { program } else { format!("{program} --store {url}") };
+    let Program { called: program, first: before } = program;
+    let before = before.map_or_else(String::new, |before| format!(", {before}"));
     let first = config.queues.first().map_or("QUEUE", |queue| queue.name.as_str());
     output.line(format_args!(
         "gristmill {version} is up
@@ -265,7 +293,7 @@ fn introduce(
   schedules  {schedules}
   seeded     {put} ({stood} put before)
 
-In a second shell, try:
+In a second shell{before}, try:
   {program} stats
   {program} put {first} '{{\"hello\":\"world\"}}'
   {program} schedules

@@ -85,7 +85,7 @@ impl Work {
             output_to_stderr: session.output.json,
             leaving: leaving.clone(),
             contracts: Arc::new(Contracts::of(&mill).await?),
-            store: self.with_store.then(|| session.url().to_owned()),
+            store: self.with_store.then(|| session.url()),
             broken: tells,
         });
         let mut worker = Worker::new(&mill).processors(self.processors).drain(self.drain);

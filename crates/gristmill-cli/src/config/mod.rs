@@ -13,18 +13,19 @@ mod seed;
 use std::path::Path;
 
 use gristmill::core::{NewTask, QueueName, ScheduleDeclaration};
-use gristmill::{SettingsPatch, StoreUrl};
+use gristmill::{SettingsPatch, StoreUrl, StoreUrlError};
 use gristmill_contract::yaml::{self, Fields, Mistakes, Node, queue_settings};
 use gristmill_contract::{Contract, ContractError};
 
 use crate::failure::Failure;
+use crate::secret::hidden_in_config;
 pub(crate) use manager::ManagerConfig;
 
 /// What `up` is to run.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     /// The store's URL, unless the command line names another.
-    pub(crate) store: Option<String>,
+    pub(crate) store: Option<StoreUrl>,
     /// What the contracts say that the file names.
     pub(crate) contract: Contract,
     pub(crate) queues: Vec<QueueConfig>,
@@ -99,7 +100,7 @@ pub(crate) const FILE: &str = "gristmill.yaml";
 /// # Errors
 /// When there is a file and it cannot be known which store it names: another
 /// one must not be taken for it.
-pub(crate) fn store_of(path: &Path) -> Result<Option<String>, Failure> {
+pub(crate) fn store_of(path: &Path) -> Result<Option<StoreUrl>, Failure> {
     let wrong = |why: String| Failure {
         code: "config",
         ..Failure::usage(format!(
@@ -114,14 +115,15 @@ pub(crate) fn store_of(path: &Path) -> Result<Option<String>, Failure> {
         Err(error) => return Err(wrong(error.to_string())),
     };
     let mut mistakes = Mistakes::default();
-    let tree = yaml::parse(&text)
-        .map_err(|found| wrong(found.shown(&path.display().to_string(), &text)))?;
+    let tree = yaml::parse(&text).map_err(|found| {
+        wrong(found.shown(&path.display().to_string(), &hidden_in_config(&text)))
+    })?;
     let store = Fields::of(&tree, "the configuration", &mut mistakes)
-        .and_then(|mut top| top.text("store", &mut mistakes));
+        .and_then(|mut top| store(&mut top, &mut mistakes));
     if mistakes.is_empty() {
         Ok(store)
     } else {
-        Err(wrong(mistakes.shown(&path.display().to_string(), &text)))
+        Err(wrong(mistakes.shown(&path.display().to_string(), &hidden_in_config(&text))))
     }
 }
 
@@ -150,7 +152,7 @@ pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
         .map_err(|_| wrong(format!("{shown} is not text in UTF-8: save it as such")))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     parse_in(folder.unwrap_or(Path::new(".")), &text)
-        .map_err(|found| wrong(found.shown(&shown, &text)))
+        .map_err(|found| wrong(found.shown(&shown, &hidden_in_config(&text))))
 }
 
 /// What is wrong with the file, and with the contracts it names.
@@ -178,12 +180,7 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
     let mut config = Config::default();
     let mut contracts = None;
     if let Some(mut top) = Fields::of(&tree, "the configuration", &mut mistakes) {
-        config.store = top.text("store", &mut mistakes);
-        if let (Some(url), Some(node)) = (&config.store, top.node("store"))
-            && let Err(error) = url.parse::<StoreUrl>()
-        {
-            mistakes.add(node, error.to_string());
-        }
+        config.store = store(&mut top, &mut mistakes);
         contracts = contracts::read(&mut top, folder, &mut config, &mut mistakes);
         for node in top.list("queues", &mut mistakes) {
             queue(node, &mut config, &mut mistakes);
@@ -208,6 +205,22 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
         Ok(config)
     } else {
         Err(Found { mistakes, contracts })
+    }
+}
+
+/// The store's URL, a value from here on.
+fn store(top: &mut Fields<'_>, mistakes: &mut Mistakes) -> Option<StoreUrl> {
+    let url = top.text("store", mistakes)?;
+    let at = top.node("store");
+    match url.parse() {
+        Ok(url) => Some(url),
+        Err(error) => {
+            let error: StoreUrlError = error;
+            if let Some(at) = at {
+                mistakes.add(at, error.to_string());
+            }
+            None
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use gristmill::core::policy::backoff;
 use gristmill::core::{Backoff, ClaimedTask, Outcome, When};
 use gristmill::worker::{Context, Handler};
-use gristmill::{Encoding, Mill};
+use gristmill::{Encoding, Mill, StoreUrl};
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, Command};
 
@@ -61,7 +61,7 @@ pub(crate) struct Exec {
     /// Programs get JSON where a contract knows how.
     pub(crate) contracts: Arc<Contracts>,
     /// The store's URL, for handlers that shall have it.
-    pub(crate) store: Option<String>,
+    pub(crate) store: Option<StoreUrl>,
     /// Hears of a command that cannot be run.
     pub(crate) broken: Broken,
 }
@@ -126,7 +126,7 @@ impl Exec {
             command.env_remove(name);
         }
         if let Some(url) = &self.store {
-            command.env("GRISTMILL_STORE", url);
+            command.env("GRISTMILL_STORE", url.reveal());
         }
         let number = |n: Option<u32>| n.map(|n| n.to_string());
         let about = [

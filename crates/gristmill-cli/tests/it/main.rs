@@ -24,6 +24,7 @@ mod postgres_defaults;
 mod readme;
 mod round_trip;
 mod schedules;
+mod secret;
 mod served_store;
 mod slots;
 mod sql_page;

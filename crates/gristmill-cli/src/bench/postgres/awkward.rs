@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gristmill::core::Backoff;
 use gristmill::worker::Worker;
-use gristmill::{Mill, TaskType};
+use gristmill::{Mill, PostgresUrl, TaskType};
 use serde::{Deserialize, Serialize};
 
 use super::super::load::{BenchError, Grain};
@@ -30,7 +30,10 @@ enum Way {
 }
 
 /// Each way beside the straight one, in turns.
-pub(in super::super) async fn drains(url: &str, plan: Plan) -> Result<Measured, BenchError> {
+pub(in super::super) async fn drains(
+    url: &PostgresUrl,
+    plan: Plan,
+) -> Result<Measured, BenchError> {
     let ways = [
         (Way::OneInAHundredFails, "drain_errors", "1 % of the tasks fail once / none does"),
         (Way::EachFailsOnce, "drain_failing", "every task fails once / none does"),
@@ -49,7 +52,7 @@ pub(in super::super) async fn drains(url: &str, plan: Plan) -> Result<Measured, 
 }
 
 /// Tasks a second until all of them are done, those that failed included.
-async fn drain(url: &str, plan: Plan, way: Way) -> Result<f64, BenchError> {
+async fn drain(url: &PostgresUrl, plan: Plan, way: Way) -> Result<f64, BenchError> {
     let mill = full(url, plan).await?;
     let worker = Worker::new(&mill).handle(move |grain: Grain, context| async move {
         let first = context.attempt == 1;
@@ -74,7 +77,7 @@ async fn drain(url: &str, plan: Plan, way: Way) -> Result<f64, BenchError> {
     Ok(rate(usize::try_from(done).unwrap_or(usize::MAX), took))
 }
 
-async fn full(url: &str, plan: Plan) -> Result<Mill, BenchError> {
+async fn full(url: &PostgresUrl, plan: Plan) -> Result<Mill, BenchError> {
     clear(url).await?;
     let mill = again(url).await?;
     // What failed is due again at once: the wait would be measured otherwise.

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use gristmill::Mill;
 use gristmill::postgres::bare::{Bare, Dead, Meter};
+use gristmill::{Mill, PostgresUrl};
 
 use super::super::load::{BenchError, Grain, drain, work_off};
 use super::super::{Cost, Measured, Plan, Rounds, Row, rate};
@@ -65,7 +65,10 @@ fn costs(name: &str, pairs: &Pairs) -> Vec<Cost> {
 }
 
 /// Drains by claims and settlements without a worker.
-pub(in super::super) async fn by_port(url: &str, plan: Plan) -> Result<Measured, BenchError> {
+pub(in super::super) async fn by_port(
+    url: &PostgresUrl,
+    plan: Plan,
+) -> Result<Measured, BenchError> {
     let mut pairs = Pairs::new();
     for _ in 0..plan.rounds {
         pairs.push((verbs(url, plan).await?, by_hand(url, plan, 1).await?));
@@ -80,7 +83,10 @@ pub(in super::super) async fn by_port(url: &str, plan: Plan) -> Result<Measured,
 /// Drains by one worker process with a typed handler that does nothing. Its
 /// claims grow to a thousand tasks by themselves, which is what the bare
 /// statements take at once.
-pub(in super::super) async fn by_process(url: &str, plan: Plan) -> Result<Measured, BenchError> {
+pub(in super::super) async fn by_process(
+    url: &PostgresUrl,
+    plan: Plan,
+) -> Result<Measured, BenchError> {
     let (mut alone, mut several, mut each) = (Pairs::new(), Pairs::new(), Pairs::new());
     for _ in 0..plan.rounds {
         let ours = by_worker(url, plan, 1).await?;
@@ -103,15 +109,15 @@ pub(in super::super) async fn by_process(url: &str, plan: Plan) -> Result<Measur
     })
 }
 
-async fn full(url: &str, plan: Plan) -> Result<Mill, BenchError> {
+async fn full(url: &PostgresUrl, plan: Plan) -> Result<Mill, BenchError> {
     let mill = fresh(url).await?;
     mill.put_all((0..plan.tasks).map(Grain::new)).flush(BATCH).run().await?;
     Ok(mill)
 }
 
-async fn verbs(url: &str, plan: Plan) -> Result<Drained, BenchError> {
+async fn verbs(url: &PostgresUrl, plan: Plan) -> Result<Drained, BenchError> {
     let mill = full(url, plan).await?;
-    let meter = Meter::connect(url).await?;
+    let meter = Meter::connect(url.reveal()).await?;
     let written = meter.wal().await?;
     let start = Instant::now();
     let tasks = drain(&mill, BATCH).await?;
@@ -121,9 +127,13 @@ async fn verbs(url: &str, plan: Plan) -> Result<Drained, BenchError> {
     Ok(Drained { tasks, took, wal, dead: meter.dead(Some(SCHEMA)).await? })
 }
 
-async fn by_worker(url: &str, plan: Plan, processors: usize) -> Result<Drained, BenchError> {
+async fn by_worker(
+    url: &PostgresUrl,
+    plan: Plan,
+    processors: usize,
+) -> Result<Drained, BenchError> {
     let mill = full(url, plan).await?;
-    let meter = Meter::connect(url).await?;
+    let meter = Meter::connect(url.reveal()).await?;
     let written = meter.wal().await?;
     let (tasks, took) = work_off(&mill, Some(processors)).await?;
     let wal = meter.wal().await?.saturating_sub(written);
@@ -131,14 +141,14 @@ async fn by_worker(url: &str, plan: Plan, processors: usize) -> Result<Drained, 
     Ok(Drained { tasks, took, wal, dead: meter.dead(Some(SCHEMA)).await? })
 }
 
-async fn by_hand(url: &str, plan: Plan, connections: usize) -> Result<Drained, BenchError> {
-    let mut first = Bare::create(url).await?;
+async fn by_hand(url: &PostgresUrl, plan: Plan, connections: usize) -> Result<Drained, BenchError> {
+    let mut first = Bare::create(url.reveal()).await?;
     first.insert(plan.tasks, BATCH, PAYLOAD).await?;
     let mut all = vec![first];
     while all.len() < connections {
-        all.push(Bare::join(url).await?);
+        all.push(Bare::join(url.reveal()).await?);
     }
-    let meter = Meter::connect(url).await?;
+    let meter = Meter::connect(url.reveal()).await?;
     let written = meter.wal().await?;
     let start = Instant::now();
     let mut running = Vec::new();

@@ -4,8 +4,8 @@ pub(super) mod awkward;
 pub(super) mod drain;
 pub(super) mod put;
 
-use gristmill::Mill;
 use gristmill::postgres::bare::{self, APPLICATION};
+use gristmill::{Mill, PostgresUrl};
 
 use super::load::{BenchError, Grain};
 
@@ -17,12 +17,12 @@ const SCHEMA: &str = "gristmill_bench";
 const PAYLOAD: &[u8] = &[b'x'; 100];
 
 /// Takes away what the benchmark made.
-pub(super) async fn clear(url: &str) -> Result<(), BenchError> {
-    Ok(bare::clear(url, SCHEMA).await?)
+pub(super) async fn clear(url: &PostgresUrl) -> Result<(), BenchError> {
+    Ok(bare::clear(url.reveal(), SCHEMA).await?)
 }
 
 /// A store with nothing in it.
-pub(super) async fn fresh(url: &str) -> Result<Mill, BenchError> {
+pub(super) async fn fresh(url: &PostgresUrl) -> Result<Mill, BenchError> {
     clear(url).await?;
     let mill = again(url).await?;
     mill.declare::<Grain>().await?;
@@ -30,7 +30,8 @@ pub(super) async fn fresh(url: &str) -> Result<Mill, BenchError> {
 }
 
 /// One more handle of the store that is there, with connections of its own.
-pub(super) async fn again(url: &str) -> Result<Mill, BenchError> {
+pub(super) async fn again(url: &PostgresUrl) -> Result<Mill, BenchError> {
+    let url = url.reveal();
     let and = if url.contains('?') { '&' } else { '?' };
     let at = format!("{url}{and}schema={SCHEMA}&application_name={APPLICATION}");
     Ok(Mill::open(&at).await?)

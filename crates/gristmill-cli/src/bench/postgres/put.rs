@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use gristmill::PostgresUrl;
 use gristmill::postgres::bare::{Bare, Meter};
 
 use super::super::load::{BenchError, Grain, put_by};
@@ -13,11 +14,11 @@ const CALLERS: usize = 8;
 
 /// A bulk put, against UNNEST and against COPY: a commit a thousand rows as the
 /// put has it, and everything in one.
-pub(in super::super) async fn bulk(url: &str, plan: Plan) -> Result<Measured, BenchError> {
+pub(in super::super) async fn bulk(url: &PostgresUrl, plan: Plan) -> Result<Measured, BenchError> {
     let (mut unnest, mut copy, mut one_copy) =
         (Rounds::default(), Rounds::default(), Rounds::default());
     let mut wal = Rounds::default();
-    let meter = Meter::connect(url).await?;
+    let meter = Meter::connect(url.reveal()).await?;
     for _ in 0..plan.rounds {
         let mill = fresh(url).await?;
         let written = meter.wal().await?;
@@ -27,7 +28,7 @@ pub(in super::super) async fn bulk(url: &str, plan: Plan) -> Result<Measured, Be
         let ours_written = a_task(meter.wal().await?.saturating_sub(written), plan.tasks);
         mill.close().await?;
 
-        let mut bare = Bare::create(url).await?;
+        let mut bare = Bare::create(url.reveal()).await?;
         let written = meter.wal().await?;
         let start = Instant::now();
         bare.insert(plan.tasks, BATCH, PAYLOAD).await?;
@@ -36,7 +37,7 @@ pub(in super::super) async fn bulk(url: &str, plan: Plan) -> Result<Measured, Be
             .push((ours_written, a_task(meter.wal().await?.saturating_sub(written), plan.tasks)));
 
         for (rounds, a_commit) in [(&mut copy, BATCH), (&mut one_copy, plan.tasks)] {
-            let mut bare = Bare::create(url).await?;
+            let mut bare = Bare::create(url.reveal()).await?;
             let start = Instant::now();
             bare.copy(plan.tasks, a_commit, PAYLOAD).await?;
             rounds.pairs.push((ours, rate(plan.tasks, start.elapsed())));
@@ -57,7 +58,7 @@ pub(in super::super) async fn bulk(url: &str, plan: Plan) -> Result<Measured, Be
 }
 
 /// Callers that put one task at a time, against one connection that does.
-pub(in super::super) async fn callers(url: &str, plan: Plan) -> Result<Row, BenchError> {
+pub(in super::super) async fn callers(url: &PostgresUrl, plan: Plan) -> Result<Row, BenchError> {
     let tasks = (plan.tasks / 20).max(1);
     let alone = (plan.tasks / 100).max(1);
     let mut rounds = Rounds::default();
@@ -66,7 +67,7 @@ pub(in super::super) async fn callers(url: &str, plan: Plan) -> Result<Row, Benc
         let ours = rate(tasks, put_by(CALLERS, &mill, tasks).await?);
         mill.close().await?;
 
-        let mut bare = Bare::create(url).await?;
+        let mut bare = Bare::create(url.reveal()).await?;
         let start = Instant::now();
         bare.insert(alone, 1, PAYLOAD).await?;
         rounds.pairs.push((ours, rate(alone, start.elapsed())));

@@ -8,6 +8,7 @@ use gristmill::core::NameError;
 use serde_json::json;
 
 use crate::secret::hidden;
+use crate::stderr;
 
 /// What the process ends with. Documented in `docs/cli.md` and `--help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +77,6 @@ impl Failure {
 
     /// Says it on standard error, as text or as one line of JSON.
     pub(crate) fn report(&self, as_json: bool) {
-        use std::io::Write;
         if self.exit == Exit::PipeClosed {
             return;
         }
@@ -87,8 +87,7 @@ impl Failure {
         } else {
             format!("gristmill: {message}")
         };
-        // Nothing is left to do when even this cannot be written.
-        let _ = writeln!(std::io::stderr(), "{line}");
+        stderr::say(line);
     }
 }
 

@@ -4,11 +4,12 @@
 //! of a small binary: this is the least that `tracing` needs.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use gristmill::core::{Clock, SystemClock};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
+
+use crate::stderr;
 
 /// Lines up to a level.
 #[derive(Debug)]
@@ -54,8 +55,7 @@ impl Subscriber for Lines {
         event.record(&mut text);
         let now = SystemClock::default().now();
         let level = event.metadata().level();
-        // A closed standard error must not end a worker.
-        let _ = writeln!(std::io::stderr(), "{now} {level} {}{}", text.message, text.fields);
+        stderr::say(format_args!("{now} {level} {}{}", text.message, text.fields));
     }
 }
 

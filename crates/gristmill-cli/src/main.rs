@@ -15,6 +15,7 @@ mod output;
 mod progress;
 mod secret;
 mod serve;
+mod stderr;
 mod store;
 mod usage;
 
@@ -36,19 +37,24 @@ fn main() -> ExitCode {
         Err(error) => return usage::answer(&error),
     };
     let json = cli.json;
-    match run(cli) {
+    let ended = match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.report(json);
             ExitCode::from(failure.exit.code())
         }
-    }
+    };
+    stderr::finish();
+    ended
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
     let command = Command::meant(cli.command)?;
     let mut session = Session { store: None, output: Output { json: cli.json } };
     session.find_store(&command, cli.store)?;
+    if command.stays() {
+        stderr::stay();
+    }
     let runtime = runtime(&command).map_err(|error| Failure::io("the runtime", &error))?;
     runtime.block_on(command.run(&session))
 }

@@ -2,7 +2,6 @@
 //! tasks fare meanwhile.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use gristmill::core::observed::StoreEvent;
@@ -17,7 +16,8 @@ use tokio::task::JoinSet;
 
 use crate::exec::{BrokenHandler, Leaving};
 use crate::failure::{Exit, Failure};
-use crate::output::{cut, time};
+use crate::output::{cut, last_line, time};
+pub(crate) use crate::stderr::say;
 use gristmill_contract::duration;
 
 /// Most running tasks whose start is remembered for the telling.
@@ -213,11 +213,6 @@ async fn listen(mut signals: Signals, stop: watch::Sender<u8>, forces: Vec<Force
     std::process::exit(i32::from(Exit::Interrupted.code()));
 }
 
-/// One line on standard error; a closed one must not end a worker.
-pub(crate) fn say(line: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
 /// Tells of each attempt that ends, until all is over. When they end faster
 /// than lines can be written, some are left out: the store never waits for its
 /// watchers.
@@ -260,7 +255,7 @@ async fn ended(mill: &Mill, id: TaskId, answer: &SettleAnswer, tell: Tell) -> Op
     let why = || async {
         let task = mill.inspect().task(id).await.ok().flatten();
         let error = task.and_then(|task| task.history.last().and_then(|last| last.error.clone()));
-        error.map_or_else(String::new, |error| format!(": {}", cut(&error, 120)))
+        error.map_or_else(String::new, |error| format!(": {}", cut(last_line(&error), 120)))
     };
     match became {
         Became::Done => (tell == Tell::All).then(|| "done".to_owned()),

@@ -14,7 +14,6 @@ mod input;
 mod starter;
 mod tail;
 
-use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,10 +25,11 @@ use gristmill::core::policy::backoff;
 use gristmill::core::{Backoff, ClaimedTask, Outcome, When};
 use gristmill::worker::{Context, Handler};
 use gristmill::{Encoding, Mill, StoreUrl};
-use tokio::io::AsyncReadExt;
-use tokio::process::{ChildStderr, Command};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
 
 use crate::contracts::Contracts;
+use crate::stderr;
 pub(crate) use broken::{Broken, BrokenHandler};
 use group::Group;
 pub(crate) use group::Leaving;
@@ -85,11 +85,12 @@ impl Handler for Exec {
             Ok(child) => child,
             Err(error) => return Outcome::Error(format!("sh could not be started: {error}")),
         };
-        let stderr = child.stderr.take();
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let mut group = Group::of(child, &self.leaving);
         let tail = Arc::new(Mutex::new(Tail::default()));
         // Beside the program: it may say much before it ends.
         let mut listening = AbortOnDrop(tokio::spawn(listen(stderr, tail.clone())));
+        let mut showing = AbortOnDrop(tokio::spawn(listen(stdout, Arc::default())));
         let ended = tokio::select! {
             ended = group.wait() => ended,
             () = context.cancelled() => {
@@ -97,7 +98,8 @@ impl Handler for Exec {
                 return Outcome::Error("the handler was stopped".to_owned());
             }
         };
-        let _ = tokio::time::timeout(LAST_WORDS, &mut listening.0).await;
+        let last_words = async { (&mut listening.0).await.and((&mut showing.0).await) };
+        let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
         let said = tail.lock().unwrap_or_else(PoisonError::into_inner).text();
         match ended {
             Ok(status) => self.outcome(status, said, task, context).await,
@@ -117,7 +119,8 @@ impl Exec {
         let mut command = handler::command(&self.command);
         command.stdin(input::of(payload)?).stderr(Stdio::piped());
         if self.output_to_stderr {
-            command.stdout(Stdio::from(std::io::stderr().as_fd().try_clone_to_owned()?));
+            // Through us, for a standard error that is not read would stop it.
+            command.stdout(Stdio::piped());
         }
         // A group of its own: Ctrl-C in our terminal is ours to hear, and what
         // the program starts can be ended with it.
@@ -202,14 +205,15 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Keeps the end of what the program says, and shows all of it.
-async fn listen(stderr: Option<ChildStderr>, tail: Arc<Mutex<Tail>>) {
-    use std::io::Write;
-    let Some(mut stderr) = stderr else { return };
+/// Keeps the end of what the program says, and shows all of it. Nothing waits for
+/// who reads it: neither the program nor a thread of the runtime, which has leases
+/// to keep.
+async fn listen(said: Option<impl AsyncRead + Unpin>, tail: Arc<Mutex<Tail>>) {
+    let Some(mut said) = said else { return };
     let mut buffer = [0u8; 4096];
-    while let Ok(read) = stderr.read(&mut buffer).await {
+    while let Ok(read) = said.read(&mut buffer).await {
         let Some(said) = buffer.get(..read).filter(|said| !said.is_empty()) else { return };
         tail.lock().unwrap_or_else(PoisonError::into_inner).push(said);
-        let _ = std::io::stderr().write_all(said);
+        stderr::show(said.to_vec());
     }
 }

@@ -10,6 +10,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
+use crate::stderr;
 
 /// Where answers go. Errors and progress go to standard error instead.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +41,7 @@ impl Output {
     /// Says something beside the answer, on standard error.
     pub(crate) fn warn(self, warning: &str) {
         // The answer itself is not lost when this is.
-        let _ = writeln!(std::io::stderr(), "gristmill: {warning}");
+        stderr::say(format_args!("gristmill: {warning}"));
     }
 
     /// Writes the JSON for programs or the sentence for people.
@@ -59,6 +60,12 @@ pub(crate) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
+/// The last line of a text that is not empty. What a program said last is why it
+/// ended: a Python traceback begins with the same words every time.
+pub(crate) fn last_line(text: &str) -> &str {
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
 /// The beginning of a text, on one line.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     let mut line: String =
@@ -73,6 +80,14 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_line_is_the_last_that_says_something() {
+        let python = "Traceback (most recent call last):\n  File \"x\"\nKeyError: 'to'\n\n";
+        assert_eq!(last_line(python), "KeyError: 'to'");
+        assert_eq!(last_line("alone"), "alone");
+        assert_eq!(last_line("\n \n"), "");
+    }
 
     #[test]
     fn texts_are_cut_to_one_line() {

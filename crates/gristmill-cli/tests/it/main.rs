@@ -29,5 +29,6 @@ mod served_store;
 mod slots;
 mod sql_page;
 mod stop;
+mod stuck_log;
 mod up;
 mod workers;

@@ -164,6 +164,11 @@ impl Running {
         (status.code().unwrap_or(-1), out, err)
     }
 
+    /// Whether it has not ended yet.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Ends it as a power cut would.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

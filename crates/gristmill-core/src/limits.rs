@@ -103,11 +103,35 @@ impl Limits {
         }
     }
 
-    /// An error text cut to what is kept, at a character's border, without NUL.
+    /// An error text cut to what is kept, in its middle and at characters'
+    /// borders, without NUL. What went wrong stands at its beginning or at its
+    /// end, and neither may be lost.
     #[must_use]
     pub fn cut_error(&self, text: &str) -> String {
-        cut(text, self.error_bytes).replace('\0', "\u{fffd}")
+        cut_middle(&text.replace('\0', "\u{fffd}"), self.error_bytes)
     }
+}
+
+/// Bytes that the note about what was left out may take.
+const NOTE: usize = 48;
+
+/// The text's beginning and end, with a note of how much was left out between
+/// them: at most this many bytes in all. PostgreSQL's `cut` does the same.
+pub(crate) fn cut_middle(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let half = bytes.saturating_sub(NOTE) / 2;
+    let head = cut(text, half);
+    let mut from = text.len() - half;
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let tail = text.get(from..).unwrap_or_default();
+    let left_out = text.len() - head.len() - tail.len();
+    let cut = format!("{head}\n[{left_out} bytes left out]\n{tail}");
+    // Of a limit without room for a note only the beginning can be kept.
+    if cut.len() <= bytes { cut } else { self::cut(text, bytes).to_owned() }
 }
 
 /// The text's beginning, at a character's border.

@@ -9,7 +9,7 @@ use crate::args::ListArgs;
 use crate::contracts::Contracts;
 use crate::failure::Failure;
 use crate::output::task::{TaskJson, payload_text, standing};
-use crate::output::{count, cut, table, time};
+use crate::output::{count, cut, last_line, table, time};
 use crate::store::Missing;
 
 /// Show the tasks that match.
@@ -128,7 +128,7 @@ fn rows(tasks: &[Task], contracts: &Contracts, now: Timestamp, failed: bool) -> 
     for task in tasks {
         let instant = if failed { task.failed_at.unwrap_or(task.run_at) } else { task.run_at };
         let text = match &task.damaged {
-            _ if failed => task.error.clone().unwrap_or_default(),
+            _ if failed => last_line(task.error.as_deref().unwrap_or_default()).to_owned(),
             Some(why) => format!("damaged: {why}"),
             None => payload_text(task, contracts),
         };

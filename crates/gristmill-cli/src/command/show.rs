@@ -9,7 +9,7 @@ use crate::args::ShowArgs;
 use crate::contracts::Contracts;
 use crate::failure::{Exit, Failure};
 use crate::output::task::{TaskJson, payload_text, standing};
-use crate::output::{cut, time};
+use crate::output::{cut, last_line, time};
 use crate::store::Missing;
 use gristmill_contract::duration;
 
@@ -91,7 +91,8 @@ fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
     if let Some(error) = &task.error {
         let _ = writeln!(shown, "error");
         for line in error.lines() {
-            let _ = writeln!(shown, "          {}", cut(line, 500));
+            // All of it: the store keeps no more than can be read.
+            let _ = writeln!(shown, "          {}", cut(line, line.len()));
         }
     }
     for attempt in &task.history {
@@ -102,7 +103,10 @@ fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
             attempt.end.as_str(),
             duration::show(attempt.ended_at.since(attempt.claimed_at)),
             cut(attempt.worker.as_str(), 80),
-            attempt.error.as_deref().map_or_else(String::new, |e| format!(": {}", cut(e, 200)))
+            attempt
+                .error
+                .as_deref()
+                .map_or_else(String::new, |e| format!(": {}", cut(last_line(e), 200)))
         );
     }
     shown.truncate(shown.trim_end().len());

@@ -242,3 +242,19 @@ fn no_handler_sees_cut_input_or_outlives_a_killed_worker() {
 fn long_no_handler_sees_cut_input_or_outlives_a_killed_worker() {
     kills(200);
 }
+
+#[test]
+fn lists_show_what_a_program_said_last() {
+    let place = Place::with(&[&["q", "max_attempts=1"]]);
+    place.ok(&["put", "q", "1"]);
+    let handler = "printf 'Traceback (most recent call last):\\n  File \"x\"\\nKeyError: to\\n\\n' >&2; exit 1";
+    let worked = place.run(&["work", "q", "--exec", handler, "--drain"]);
+    assert!(worked.stderr.contains("failed: KeyError: to"), "{}", worked.stderr);
+    for words in [&["failed"][..], &["list", "--state", "failed"]] {
+        let shown = place.ok(words);
+        assert!(shown.contains("KeyError: to") && !shown.contains("Traceback"), "{shown}");
+    }
+    let shown = place.ok(&["show", "1"]);
+    assert!(shown.contains("Traceback") && shown.contains(": KeyError: to"), "{shown}");
+    assert!(place.json(&["failed"])[0]["error"].as_str().unwrap().starts_with("Traceback"));
+}

@@ -267,11 +267,16 @@ pub(super) async fn rule_04_errors_are_cut_to_four_kibibytes(f: &mut Fixture) {
     let q = f.queue("q").await;
     f.enqueue(&q, task("a")).await;
     let held = f.claim_one(&q).await;
-    // 4096 falls inside the two bytes of an 'é'; a NUL cannot be kept as text.
-    let long = format!("\0{}", "é".repeat(5_000));
+    // The borders fall inside the two bytes of an 'é'; a NUL cannot be kept as
+    // text.
+    let long = format!("\0first {} last", "é".repeat(5_000));
     f.end(&held, Outcome::Error(long.clone())).await;
     let kept = f.the(held.id).await.error.expect("an error");
     assert_eq!(kept, f.store.limits().cut_error(&long));
-    assert!(kept.len() <= 4096 + 2 && !kept.contains('\0'));
+    assert!(kept.len() <= 4096 && !kept.contains('\0'), "{} bytes", kept.len());
+    // What went wrong stands at the beginning or at the end, and that something
+    // is missing between them is said.
+    assert!(kept.starts_with("\u{fffd}first é") && kept.ends_with("é last"), "{kept}");
+    assert!(kept.contains(" bytes left out]"), "{kept}");
     assert_eq!(f.the(held.id).await.history[0].error.as_ref(), Some(&kept));
 }

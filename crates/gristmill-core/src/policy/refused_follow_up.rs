@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::limits::cut;
+use crate::limits::cut_middle;
 use crate::{FollowUp, Limits, Outcome, PutAnswer, Refusal, SettleAnswer, Settlement};
 
 /// What is recorded in the place of a settlement's own outcome.
@@ -80,7 +80,7 @@ pub fn instead(
                 Some(own) => {
                     // The refusal must not be what is cut off.
                     let room = limits.error_bytes.saturating_sub(refusal.len() + 2);
-                    format!("{}; {refusal}", cut(&own, room))
+                    format!("{}; {refusal}", cut_middle(&own, room))
                 }
             };
             Instead { outcome: other.clone(), error }

@@ -1,9 +1,9 @@
-//! Backoff is one formula in Rust and in SQL.
+//! What is decided in Rust and in SQL is decided alike.
 
 use std::time::Duration;
 
 use gristmill_core::policy::backoff::{spread, wait};
-use gristmill_core::{Backoff, TaskId};
+use gristmill_core::{Backoff, Limits, TaskId};
 
 use crate::support::{application, database_within};
 
@@ -51,5 +51,25 @@ async fn backoff_is_the_same_in_rust_and_in_sql() {
                 );
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn errors_are_cut_alike_in_rust_and_in_sql() {
+    let database = database_within().await;
+    let client = application(&database.url()).await;
+    let limits = Limits::default();
+    for text in [
+        String::new(),
+        "x".repeat(4096),
+        "x".repeat(4097),
+        format!("a{}", "é".repeat(5_000)),
+        format!("ab{}z", "€".repeat(3_000)),
+        format!("{}yz", "😀".repeat(20_000)),
+    ] {
+        let row = client.query_one("SELECT gristmill.cut($1)", &[&text]).await.unwrap();
+        let theirs: String = row.get(0);
+        assert_eq!(theirs, limits.cut_error(&text));
+        assert!(theirs.len() <= limits.error_bytes);
     }
 }

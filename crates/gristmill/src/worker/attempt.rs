@@ -10,30 +10,22 @@ use std::time::Duration;
 use gristmill_core::Outcome;
 
 use super::lease::Cancel;
+use super::reason;
 
 /// Runs the handler's future; a panic ends it and nothing else.
 pub(super) async fn caught(handler: impl Future<Output = Outcome>) -> Outcome {
+    reason::remember_panics();
     let mut handler = pin!(handler);
     poll_fn(|context| {
+        reason::forget_panic();
         // The future is not polled again after a panic, so nothing sees what
         // it left half done.
         match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
             Ok(poll) => poll,
-            Err(panic) => {
-                let said = said(&*panic);
-                Poll::Ready(Outcome::Error(format!("the handler panicked: {said}")))
-            }
+            Err(panic) => Poll::Ready(Outcome::Error(reason::of_panic(&*panic))),
         }
     })
     .await
-}
-
-fn said(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }
 
 /// What is to be told to the store; nothing when the lease is lost and it would

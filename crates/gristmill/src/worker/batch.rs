@@ -1,7 +1,6 @@
 //! Handlers over a batch: many tasks at once, each of which may be settled by
 //! itself; what is left open is settled by the return value.
 
-use std::fmt::Display;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -15,7 +14,7 @@ use super::hand::Hand;
 use super::lease::Cancel;
 use super::settler::Settler;
 use super::typed::decode;
-use super::{Context, IntoOutcome, Worker};
+use super::{Context, IntoOutcome, IntoReason, Worker};
 use crate::{Mill, TaskType};
 
 /// A typed task of a batch, with everything about its attempt.
@@ -118,13 +117,14 @@ impl BatchContext {
     }
 
     /// This one went wrong: the queue's policy decides what follows.
-    pub fn error(&self, id: TaskId, error: impl Display) -> bool {
-        self.settle(id, Outcome::Error(error.to_string()))
+    /// The error is kept with all its causes.
+    pub fn error<Kind>(&self, id: TaskId, error: impl IntoReason<Kind>) -> bool {
+        self.settle(id, Outcome::Error(error.into_reason()))
     }
 
     /// This one can never succeed: failed for good.
-    pub fn fail(&self, id: TaskId, reason: impl Display) -> bool {
-        self.settle(id, Outcome::Fail(reason.to_string()))
+    pub fn fail<Kind>(&self, id: TaskId, reason: impl IntoReason<Kind>) -> bool {
+        self.settle(id, Outcome::Fail(reason.into_reason()))
     }
 
     /// This one is to run again then; counts as an attempt.
@@ -177,18 +177,19 @@ pub(crate) trait BatchHandler: Send + Sync + 'static {
     async fn handle(&self, open: Vec<Context>, batch: BatchContext) -> Outcome;
 }
 
-struct Batched<T, F> {
+struct Batched<T, F, Kind> {
     handle: F,
-    task: PhantomData<fn(T)>,
+    types: PhantomData<fn(T, Kind)>,
 }
 
 #[async_trait]
-impl<T, F, R> BatchHandler for Batched<T, F>
+impl<T, F, R, Kind> BatchHandler for Batched<T, F, Kind>
 where
     T: TaskType,
+    Kind: 'static,
     F: Fn(Vec<Typed<T>>, BatchContext) -> R + Send + Sync + 'static,
     R: Future + Send,
-    R::Output: IntoOutcome,
+    R::Output: IntoOutcome<Kind>,
 {
     async fn handle(&self, open: Vec<Context>, batch: BatchContext) -> Outcome {
         let mut tasks = Vec::with_capacity(open.len());
@@ -213,13 +214,14 @@ impl Worker {
     /// Serves a task type's queue with an async function over a batch. It may
     /// settle single tasks; what it leaves open is settled by what it returns.
     /// After an error the tasks come back one by one.
-    pub fn handle_batch<T, F, R>(self, handle: F) -> Self
+    pub fn handle_batch<T, F, R, Kind>(self, handle: F) -> Self
     where
         T: TaskType,
+        Kind: 'static,
         F: Fn(Vec<Typed<T>>, BatchContext) -> R + Send + Sync + 'static,
         R: Future + Send + 'static,
-        R::Output: IntoOutcome,
+        R::Output: IntoOutcome<Kind>,
     {
-        self.queue_batch::<T>(Arc::new(Batched { handle, task: PhantomData }))
+        self.queue_batch::<T>(Arc::new(Batched { handle, types: PhantomData }))
     }
 }

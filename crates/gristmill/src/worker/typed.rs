@@ -10,19 +10,20 @@ use gristmill_core::{ClaimedTask, Outcome};
 use super::{Context, Handler, IntoOutcome, Worker};
 use crate::TaskType;
 
-/// A closure that handles one type of task.
-struct Single<T, F> {
+/// A closure that handles one type of task, and the kind of what it returns.
+struct Single<T, F, Kind> {
     handle: F,
-    task: PhantomData<fn(T)>,
+    types: PhantomData<fn(T, Kind)>,
 }
 
 #[async_trait]
-impl<T, F, R> Handler for Single<T, F>
+impl<T, F, R, Kind> Handler for Single<T, F, Kind>
 where
     T: TaskType,
+    Kind: 'static,
     F: Fn(T, Context) -> R + Send + Sync + 'static,
     R: Future + Send,
-    R::Output: IntoOutcome,
+    R::Output: IntoOutcome<Kind>,
 {
     async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome {
         // An error and not a failure for good: a newer worker may read it.
@@ -46,13 +47,14 @@ impl Worker {
     /// Serves a task type's queue with an async function. It returns
     /// `Result<(), E>`, where `Ok` is done and an error goes to the queue's
     /// retry policy, or an [`Outcome`] (see [`IntoOutcome`]).
-    pub fn handle<T, F, R>(self, handle: F) -> Self
+    pub fn handle<T, F, R, Kind>(self, handle: F) -> Self
     where
         T: TaskType,
+        Kind: 'static,
         F: Fn(T, Context) -> R + Send + Sync + 'static,
         R: Future + Send + 'static,
-        R::Output: IntoOutcome,
+        R::Output: IntoOutcome<Kind>,
     {
-        self.queue_of::<T>(Arc::new(Single { handle, task: PhantomData }))
+        self.queue_of::<T>(Arc::new(Single { handle, types: PhantomData }))
     }
 }

@@ -34,6 +34,7 @@ mod worker;
 mod worker_batch;
 mod worker_change;
 mod worker_processes;
+mod worker_reasons;
 mod worker_speed;
 mod worker_trouble;
 

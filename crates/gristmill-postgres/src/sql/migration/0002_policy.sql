@@ -36,17 +36,31 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                           ELSE p_base << p_returns END END::bigint
 $$;
 
--- A text cut to p_bytes at a character's border.
+-- A text cut to p_bytes in its middle, at characters' borders, with a note of how
+-- much was left out: what went wrong stands at an error's beginning or at its end.
 CREATE FUNCTION gristmill.cut(p_text text, p_bytes integer DEFAULT 4096) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
-    v_text text := left(p_text, p_bytes);
+    -- The note has up to 48 bytes.
+    v_half integer := (p_bytes - 48) / 2;
+    v_head text;
+    v_tail text;
 BEGIN
-    WHILE octet_length(v_text) > p_bytes LOOP
+    IF p_text IS NULL OR octet_length(p_text) <= p_bytes THEN
+        RETURN p_text;
+    END IF;
+    v_head := left(p_text, v_half);
+    WHILE octet_length(v_head) > v_half LOOP
         -- A character has at most four bytes: this many are surely too many.
-        v_text := left(v_text, -greatest((octet_length(v_text) - p_bytes) / 4, 1));
+        v_head := left(v_head, -greatest((octet_length(v_head) - v_half) / 4, 1));
     END LOOP;
-    RETURN v_text;
+    v_tail := right(p_text, v_half);
+    WHILE octet_length(v_tail) > v_half LOOP
+        v_tail := right(v_tail, -greatest((octet_length(v_tail) - v_half) / 4, 1));
+    END LOOP;
+    RETURN v_head || E'\n['
+        || (octet_length(p_text) - octet_length(v_head) - octet_length(v_tail))
+        || E' bytes left out]\n' || v_tail;
 END
 $$;
 

@@ -55,6 +55,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
     if command.stays() {
         stderr::stay();
     }
+    // A store that does not answer is told of by every command.
+    log::show(tracing::Level::WARN);
     let runtime = runtime(&command).map_err(|error| Failure::io("the runtime", &error))?;
     runtime.block_on(command.run(&session))
 }

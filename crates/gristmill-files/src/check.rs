@@ -67,6 +67,7 @@ fn check(held: &Held) -> Result<Vec<Finding>> {
     }
     let mut seen: HashMap<TaskId, State> = HashMap::new();
     for (state, id, path) in found.files {
+        held.spool.disk.answers();
         let shown = path.display();
         if let Some(other) = seen.insert(id, state) {
             findings.push(Finding(format!("task {id} has files in {other}/ and {state}/")));

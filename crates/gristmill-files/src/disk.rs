@@ -6,8 +6,9 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
-use gristmill_core::Result;
+use gristmill_core::{Result, Signs};
 use rustix::fs::OFlags;
 
 use crate::errors::{At, fault};
@@ -39,6 +40,9 @@ pub(crate) enum Step<'a> {
 pub(crate) trait Disk: std::fmt::Debug + Send + Sync {
     /// Takes a step, by doing `act`.
     fn step(&self, step: Step<'_>, act: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
+
+    /// It has answered a long reading again.
+    fn answers(&self) {}
 }
 
 /// The disk as it is.
@@ -48,6 +52,29 @@ pub(crate) struct Plain;
 impl Disk for Plain {
     fn step(&self, _: Step<'_>, act: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         act()
+    }
+}
+
+/// A disk whose every step is a sign: one that does not come back is noticed.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) signs: Signs,
+}
+
+impl Disk for Watched {
+    fn step(&self, step: Step<'_>, act: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        // Syncing everything is left to a thread of its own, which nobody waits for.
+        let waited_for = !matches!(step, Step::SyncAll);
+        let done = self.disk.step(step, act);
+        if waited_for {
+            self.signs.progress();
+        }
+        done
+    }
+
+    fn answers(&self) {
+        self.signs.progress();
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gristmill_core::{Clock, Limits, Result, StoreError, Timestamp, WakeSignal};
+use gristmill_core::{Clock, Limits, Result, Signs, StoreError, Timestamp, WakeSignal};
 
 use crate::ask::{Ask, Desk, Order};
 use crate::checkpoint::Prepared;
@@ -37,6 +37,7 @@ pub(crate) struct Setup {
     pub(crate) intent_bytes: u64,
     pub(crate) wake: Arc<WakeSignal>,
     pub(crate) waiting: Arc<AtomicUsize>,
+    pub(crate) signs: Signs,
 }
 
 /// The thread's own things.
@@ -55,6 +56,8 @@ pub(crate) struct Keeper {
     shared: Option<Instant>,
     /// The end was asked for while a group was gathered.
     closing: bool,
+    /// The lock was not free within the time for it.
+    locked_out: bool,
 }
 
 /// A checkpoint whose files a thread is syncing.
@@ -80,21 +83,26 @@ impl Keeper {
             unsynced,
             shared: None,
             closing: false,
+            locked_out: false,
         }
     }
 
     /// Serves until the store is closed or dropped.
     pub(crate) fn serve(mut self, orders: &Receiver<Order>) {
         while let Some(group) = self.gather(orders) {
+            self.setup.signs.give();
             if !group.is_empty() {
                 self.run(group);
             }
             if self.unsynced.is_some_and(|since| since.elapsed() >= RELAXED) {
                 self.sync_now();
             }
+            self.setup.signs.end(!self.locked_out);
         }
+        self.setup.signs.give();
         self.sync_now();
         self.leave();
+        self.setup.signs.end(true);
     }
 
     /// What was asked since the last group. Nothing at all means the end.
@@ -178,8 +186,10 @@ impl Keeper {
         if self.shared.is_some_and(|since| since.elapsed() < SHARED) {
             lock::give_way();
         }
-        let turn =
-            self.lock.take(&self.setup.spool, self.setup.busy_timeout).map_err(Broken::Whole)?;
+        let turn = self.lock.take(&self.setup.spool, self.setup.busy_timeout);
+        self.locked_out = matches!(turn, Err(StoreError::Busy(_)));
+        let turn = turn.map_err(Broken::Whole)?;
+        self.setup.signs.give();
         let clock = &self.setup.clock;
         let (mut held, others) = take_up(&self.setup, self.held.take()).map_err(Broken::Whole)?;
         if others {
@@ -197,6 +207,7 @@ impl Keeper {
         let mut outcomes = Vec::with_capacity(group.len());
         for ask in group.iter_mut() {
             let outcome = ask.run(&mut desk);
+            self.setup.signs.give();
             if let (true, Err(error)) = (desk.broken, &outcome) {
                 return Err(Broken::Group(error.clone()));
             }

@@ -202,6 +202,7 @@ fn read_files(
         set_file_aside(&held.spool, &path)?;
     }
     for (state, id, mut path) in found.files {
+        held.spool.disk.answers();
         let parsed = match scan::read(&path, state, id) {
             Ok(parsed) => parsed,
             Err(Unusable::Fault(error)) => return Err(fault(&path, &error)),

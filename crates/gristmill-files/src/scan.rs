@@ -40,6 +40,7 @@ pub(crate) fn list(spool: &Spool) -> Result<Found> {
                 continue;
             }
             let within = shard.path();
+            spool.disk.answers();
             for entry in std::fs::read_dir(&within).at(&within)? {
                 let entry = entry.at(&within)?;
                 let name = entry.file_name();

@@ -5,20 +5,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use gristmill_core::memory::State as Ledger;
-use gristmill_core::{Limits, Result, StoreError, WakeSignal};
+use gristmill_core::{Limits, Result, StoreError, WakeSignal, Watchdog, lock_holder};
 use tokio::sync::oneshot;
 
 use crate::Options;
 use crate::ask::{Asked, Desk, Order};
-use crate::disk::open_own;
+use crate::disk::{Watched, open_own};
 use crate::errors::At;
 use crate::keeper::{Keeper, Setup};
 use crate::load::{Opener, load};
 use crate::lock::Lock;
 use crate::persist::Sync;
-use crate::spool::{Begun, PRESENT, STATE, Spool};
+use crate::spool::{Begun, LOCK, PRESENT, STATE, Spool};
 use crate::{intent, snapshot};
 
 /// Tasks as files in a folder.
@@ -35,6 +36,7 @@ pub struct FilesStore {
     orders: Sender<Order>,
     thread: Mutex<Option<JoinHandle<()>>>,
     closed: AtomicBool,
+    watchdog: Watchdog,
 }
 
 impl FilesStore {
@@ -50,6 +52,10 @@ impl FilesStore {
 
     pub(crate) fn open_spool(mut spool: Spool, options: Options) -> Result<Self> {
         spool.make_root(options.create)?;
+        let watchdog = watch(&spool, options.answer_within.max(options.busy_timeout))?;
+        let signs = watchdog.signs(0);
+        spool.disk = Arc::new(Watched { disk: spool.disk.clone(), signs: signs.clone() });
+        signs.give();
         let lock = Lock::new(spool.hold()?);
         let turn = lock.take(&spool, options.busy_timeout)?;
         let now = options.clock.now();
@@ -76,7 +82,9 @@ impl FilesStore {
             intent_bytes: options.intent_bytes,
             wake: wake.clone(),
             waiting: waiting.clone(),
+            signs: signs.clone(),
         };
+        signs.end(true);
         let keeper = Keeper::new(setup, lock, present, held);
         let (orders, received) = channel();
         let thread = std::thread::Builder::new()
@@ -91,6 +99,7 @@ impl FilesStore {
             orders,
             thread: Mutex::new(Some(thread)),
             closed: AtomicBool::new(false),
+            watchdog,
         })
     }
 
@@ -111,18 +120,21 @@ impl FilesStore {
         work: impl FnMut(&mut Desk<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         self.is_open()?;
+        self.watchdog.is_answering()?;
         let (asked, answer) = Asked::new(least, work);
         self.orders.send(Order::Ask(Box::new(asked))).map_err(|_| StoreError::Closed)?;
         self.answered(answer).await
     }
 
     async fn answered<T>(&self, answer: oneshot::Receiver<Result<T>>) -> Result<T> {
-        match answer.await {
-            Ok(answer) => answer,
-            Err(_) => {
+        match self.watchdog.wait(answer).await {
+            Some(Ok(answer)) => answer,
+            Some(Err(_)) => {
                 self.is_open()?;
                 Err(StoreError::Unknown("the store's thread ended unexpectedly".to_owned()))
             }
+            // It stands in line, and is done when the disk answers again.
+            None => Err(StoreError::Unknown(self.watchdog.why())),
         }
     }
 
@@ -148,11 +160,18 @@ impl FilesStore {
         std::thread::spawn(move || {
             let _ = joined.send(thread.join().is_ok());
         });
-        match end.await {
-            Ok(true) => Ok(()),
+        match self.watchdog.wait(end).await {
+            Some(Ok(true)) => Ok(()),
+            None => Err(StoreError::Unavailable(self.watchdog.why())),
             _ => Err(StoreError::Unavailable("the store's thread ended unexpectedly".to_owned())),
         }
     }
+}
+
+fn watch(spool: &Spool, deadline: Duration) -> Result<Watchdog> {
+    let lock = spool.at(LOCK);
+    let holder = Box::new(move || lock_holder(&lock, None));
+    Watchdog::start(spool.root().display().to_string(), 1, deadline, holder)
 }
 
 /// How long a dropped store waits for its thread.
@@ -179,5 +198,36 @@ pub(crate) struct Attendance<'a>(&'a AtomicUsize);
 impl Drop for Attendance<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use gristmill_core::Store;
+
+    use super::*;
+
+    /// A disk that does not answer, as far as callers can tell.
+    #[tokio::test]
+    async fn a_store_that_gives_no_sign_lets_its_callers_go() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let within = Duration::from_millis(300);
+        let options = Options { answer_within: within, busy_timeout: within, ..Options::default() };
+        let store = FilesStore::open(folder.path().join("spool"), options).expect("a store");
+        let (answers, silence) = channel::<()>();
+        let stuck = store.ask(Sync::Full, move |_| {
+            let _ = silence.recv();
+            Ok(())
+        });
+        let said = stuck.await.expect_err("nothing came");
+        assert!(matches!(&said, StoreError::Unknown(why) if why.contains("spool")), "{said}");
+        // Nobody else has to find out, and nothing is left in line.
+        let said = store.ask(Sync::Full, |_| Ok(())).await.expect_err("it is known");
+        assert!(matches!(said, StoreError::Unavailable(_)), "{said}");
+        let closed = store.close().await.expect_err("its thread is there");
+        assert!(matches!(closed, StoreError::Unavailable(_)), "{closed}");
+        drop(answers);
     }
 }

@@ -15,6 +15,10 @@ pub struct Options {
     /// How long another process's write is waited for before the answer is
     /// *busy*.
     pub busy_timeout: Duration,
+    /// How long a disk that gives no sign is waited for. After that a read is
+    /// *unavailable*, a write *unknown*, and calls are refused until it answers
+    /// again. More than `busy_timeout`, which ends a wait for the lock.
+    pub answer_within: Duration,
     /// Whether a missing file is made. Without it, a missing file is an error
     /// rather than an empty store where a full one was expected.
     pub create: bool,
@@ -28,6 +32,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock::default()),
             limits: Limits::default(),
             busy_timeout: Duration::from_secs(30),
+            answer_within: Duration::from_secs(60),
             create: true,
             group: 1024,
         }

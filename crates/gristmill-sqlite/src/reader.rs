@@ -4,7 +4,7 @@
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError};
 
-use gristmill_core::Result;
+use gristmill_core::{Result, Signs};
 use rusqlite::Connection;
 
 use crate::db::Db;
@@ -19,7 +19,12 @@ pub(crate) const READERS: usize = 2;
 pub(crate) type Question = Box<dyn FnOnce(Result<(&Db<'_>, &mut Known)>) + Send>;
 
 /// Serves until the store is closed or dropped.
-pub(crate) fn serve(conn: &Connection, questions: &Mutex<Receiver<Question>>, place: &Place) {
+pub(crate) fn serve(
+    conn: &Connection,
+    questions: &Mutex<Receiver<Question>>,
+    place: &Place,
+    signs: &Signs,
+) {
     let db = Db::own(conn);
     let mut known = Known::default();
     loop {
@@ -27,6 +32,7 @@ pub(crate) fn serve(conn: &Connection, questions: &Mutex<Receiver<Question>>, pl
         let Ok(question) = next else {
             return;
         };
+        signs.give();
         // One snapshot a question: what it reads belongs together, and a long
         // one would keep the log from being written back.
         let ready = db
@@ -43,5 +49,6 @@ pub(crate) fn serve(conn: &Connection, questions: &Mutex<Receiver<Question>>, pl
         {
             tracing::warn!(%error, "a reader could not end its snapshot");
         }
+        signs.end(true);
     }
 }

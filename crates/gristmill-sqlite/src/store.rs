@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use gristmill_core::{Clock, Limits, Result, StoreError, WakeSignal};
+use gristmill_core::{Clock, Limits, Result, Signs, StoreError, WakeSignal, Watchdog, lock_holder};
+use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::Options;
 use crate::ask::{Asked, Order, Weight};
 use crate::db::Db;
+use crate::errors::fault;
 use crate::known::Known;
 use crate::place::Place;
 use crate::reader::{self, Question, READERS};
@@ -38,6 +41,7 @@ pub struct SqliteStore {
     questions: Mutex<Option<Sender<Question>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     closed: AtomicBool,
+    watchdog: Watchdog,
 }
 
 impl SqliteStore {
@@ -49,7 +53,13 @@ impl SqliteStore {
     /// newer program; each in a sentence that names the file.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref().to_owned();
-        let conn = crate::open::writer(&path, &options)?;
+        let watchdog = watch(&path, options.answer_within.max(options.busy_timeout))?;
+        let opening = watchdog.signs(WRITER);
+        opening.give();
+        let opened = crate::open::writer(&path, &options);
+        opening.end(!matches!(opened, Err(StoreError::Busy(_))));
+        let mut conn = opened?;
+        show_progress(&mut conn, &opening)?;
         let id = {
             let db = Db::guest(&conn);
             db.one(Sql::MetaGet, rusqlite::params!["store_id"], |row| row.get(0))?
@@ -72,14 +82,17 @@ impl SqliteStore {
             wake: wake.clone(),
             waiting: waiting.clone(),
             place: place.clone(),
+            signs: opening,
         };
         let mut threads = vec![start("gristmill-writer", move || {
             writer::serve(&conn, &received, &setup);
         })?];
-        for conn in readers {
+        for (number, mut conn) in readers.into_iter().enumerate() {
             let (asked, place) = (asked.clone(), place.clone());
+            let signs = watchdog.signs(WRITER + 1 + number);
+            show_progress(&mut conn, &signs)?;
             threads.push(start("gristmill-reader", move || {
-                reader::serve(&conn, &asked, &place);
+                reader::serve(&conn, &asked, &place, &signs);
             })?);
         }
         let store = SqliteStore {
@@ -93,6 +106,7 @@ impl SqliteStore {
             questions: Mutex::new(Some(questions)),
             threads: Mutex::new(threads),
             closed: AtomicBool::new(false),
+            watchdog,
         };
         // A program that died between two steps of another version's making
         // may have left blocked tasks behind: look at once, not in a second.
@@ -121,9 +135,11 @@ impl SqliteStore {
         work: impl FnMut(&mut Write<'_, '_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         self.is_open()?;
+        self.watchdog.is_answering()?;
         let (asked, answer) = Asked::new(weight, work);
         self.orders.send(Order::Ask(Box::new(asked))).map_err(|_| StoreError::Closed)?;
-        self.answered(answer).await
+        // It stands in line, and is done when the disk answers again.
+        self.answered(answer, StoreError::Unknown).await
     }
 
     /// Has a reader answer something from one snapshot.
@@ -132,6 +148,7 @@ impl SqliteStore {
         question: impl FnOnce(&Db<'_>, &mut Known) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         self.is_open()?;
+        self.watchdog.is_answering()?;
         let (reply, answer) = oneshot::channel();
         let question: Question = Box::new(move |snapshot| {
             let found = snapshot.and_then(|(db, known)| question(db, known));
@@ -144,16 +161,21 @@ impl SqliteStore {
             let sender = questions.as_ref().ok_or(StoreError::Closed)?;
             sender.send(question).map_err(|_| StoreError::Closed)?;
         }
-        self.answered(answer).await
+        self.answered(answer, StoreError::Unavailable).await
     }
 
-    async fn answered<T>(&self, answer: oneshot::Receiver<Result<T>>) -> Result<T> {
-        match answer.await {
-            Ok(answer) => answer,
-            Err(_) => {
+    async fn answered<T>(
+        &self,
+        answer: oneshot::Receiver<Result<T>>,
+        silent: fn(String) -> StoreError,
+    ) -> Result<T> {
+        match self.watchdog.wait(answer).await {
+            Some(Ok(answer)) => answer,
+            Some(Err(_)) => {
                 self.is_open()?;
                 Err(StoreError::Unknown("the store's thread ended unexpectedly".to_owned()))
             }
+            None => Err(silent(self.watchdog.why())),
         }
     }
 
@@ -184,7 +206,13 @@ impl SqliteStore {
             }
             let _ = ended.send(());
         })?;
-        end.await.map_err(|_| StoreError::Unavailable("the store's threads did not end".to_owned()))
+        match self.watchdog.wait(end).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) => {
+                Err(StoreError::Unavailable("the store's threads did not end".to_owned()))
+            }
+            None => Err(StoreError::Unavailable(self.watchdog.why())),
+        }
     }
 }
 
@@ -214,9 +242,82 @@ impl Drop for Attendance<'_> {
     }
 }
 
+/// The writer's post; the readers' are behind it.
+const WRITER: usize = 0;
+/// A statement gives a sign after so many steps of SQLite's machine: a few
+/// milliseconds.
+const STEPS: i32 = 100_000;
+/// The byte of the log's index on which the lock of writers lies.
+const WRITE_LOCK: u64 = 120;
+
+fn watch(path: &Path, deadline: Duration) -> Result<Watchdog> {
+    let mut index = path.as_os_str().to_owned();
+    index.push("-shm");
+    let (index, file) = (PathBuf::from(index), path.to_owned());
+    let holder = move || lock_holder(&index, Some(WRITE_LOCK)).or_else(|| lock_holder(&file, None));
+    Watchdog::start(path.display().to_string(), WRITER + 1 + READERS, deadline, Box::new(holder))
+}
+
+/// Long statements give signs as they go on: they are not silent.
+fn show_progress(conn: &mut Connection, signs: &Signs) -> Result<()> {
+    let signs = signs.clone();
+    let shown = conn.progress_handler(
+        STEPS,
+        Some(move || {
+            signs.progress();
+            false
+        }),
+    );
+    shown.map_err(|e| fault(&e))
+}
+
 fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)
         .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use gristmill_core::Store;
+
+    use super::*;
+
+    /// A disk that does not answer, as far as callers can tell.
+    #[tokio::test]
+    async fn a_store_that_gives_no_sign_lets_its_callers_go() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let within = Duration::from_millis(300);
+        let options = Options { answer_within: within, busy_timeout: within, ..Options::default() };
+        let store = SqliteStore::open(folder.path().join("a.db"), options).expect("a store");
+        let (answers, silence) = channel::<()>();
+        let stuck = store.write(Weight::Full, move |_| {
+            let _ = silence.recv();
+            Ok(())
+        });
+        let said = stuck.await.expect_err("nothing came");
+        assert!(matches!(&said, StoreError::Unknown(why) if why.contains("a.db")), "{said}");
+        // Nobody else has to find out, and nothing is left in line.
+        let said = store.write(Weight::Full, |_| Ok(())).await.expect_err("it is known");
+        assert!(matches!(said, StoreError::Unavailable(_)), "{said}");
+        let (asks, waits) = channel::<()>();
+        drop(answers);
+        while store.watchdog.is_answering().is_err() {
+            tokio::task::yield_now().await;
+        }
+        store.write(Weight::Full, |_| Ok(())).await.expect("it answers again");
+        // A reader that does not come back changes nothing, and is told so.
+        let read = store.read(move |_, _| {
+            let _ = waits.recv();
+            Ok(())
+        });
+        let said = read.await.expect_err("nothing came");
+        assert!(matches!(said, StoreError::Unavailable(_)), "{said}");
+        let closed = store.close().await.expect_err("its thread is there");
+        assert!(matches!(closed, StoreError::Unavailable(_)), "{closed}");
+        drop(asks);
+    }
 }

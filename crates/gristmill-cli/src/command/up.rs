@@ -11,7 +11,6 @@ use gristmill::manager::Manager;
 use gristmill::schedule::Scheduler;
 use gristmill::worker::Worker;
 use gristmill::{Mill, StoreUrl};
-use tracing::Level;
 
 use super::Session;
 use super::queue::change_text;
@@ -21,7 +20,6 @@ use crate::config::{self, Config, QueueConfig};
 use crate::contracts::Contracts;
 use crate::exec::{Broken, Exec, Leaving};
 use crate::failure::{Exit, Failure};
-use crate::log;
 use crate::output::{Output, count};
 use crate::serve::{Signals, Staffed, Tell, say, serve};
 use crate::store;
@@ -47,7 +45,6 @@ impl Up {
                 "no queue has a handler and there are no schedules: give a queue an 'exec:' command",
             ));
         }
-        log::show(Level::WARN);
         let url = session.store.clone().or_else(|| config.store.clone());
         let url = url.unwrap_or_else(store::default);
         let mill = store::open_to_stay(&url).await?;

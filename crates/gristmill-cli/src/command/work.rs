@@ -8,14 +8,12 @@ use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Mill, QueueName};
 use gristmill_contract::duration;
 use serde_json::json;
-use tracing::Level;
 
 use super::{Session, text};
 use crate::args::WorkArgs;
 use crate::contracts::Contracts;
 use crate::exec::{Broken, Exec, Leaving};
 use crate::failure::{Exit, Failure};
-use crate::log;
 use crate::output::count;
 use crate::serve::{Signals, Staffed, Tell, say, serve};
 use crate::store::Missing;
@@ -74,7 +72,6 @@ impl Work {
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
-        log::show(Level::WARN);
         let mill = session.open(Missing::Fail).await?;
         let queues = self.served(&mill).await?;
         let leaving = Leaving::default();

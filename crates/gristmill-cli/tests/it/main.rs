@@ -26,6 +26,7 @@ mod round_trip;
 mod schedules;
 mod secret;
 mod served_store;
+mod silent_store;
 mod slots;
 mod sql_page;
 mod stop;

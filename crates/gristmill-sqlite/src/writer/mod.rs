@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use gristmill_core::{Clock, Durability, Limits, QueueName, Result, StoreError, WakeSignal};
+use gristmill_core::{Clock, Durability, Limits, QueueName, Result, Signs, StoreError, WakeSignal};
 use rusqlite::{Connection, params};
 
 use crate::ask::{Ask, Order, Weight};
@@ -60,6 +60,7 @@ pub(crate) struct Setup {
     pub(crate) wake: Arc<WakeSignal>,
     pub(crate) waiting: Arc<AtomicUsize>,
     pub(crate) place: Place,
+    pub(crate) signs: Signs,
 }
 
 /// Serves until the store is closed or dropped.
@@ -79,15 +80,20 @@ pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) 
         clamped: false,
         seen: None,
         changes: 0,
+        locked_out: false,
     };
     while let Some(group) = writer.gather() {
+        setup.signs.give();
         if !group.is_empty() {
             writer.run(group, Latecomers::Join);
         }
         writer.sync_relaxed();
         writer.reserve.keep();
+        setup.signs.end(!writer.locked_out);
     }
+    setup.signs.give();
     writer.sync_now();
+    setup.signs.end(true);
 }
 
 /// Whether requests that come while a group runs become part of it.
@@ -122,6 +128,8 @@ struct Writer<'c> {
     seen: Option<Duration>,
     /// How many rows had changed when the transaction began.
     changes: u64,
+    /// The lock was not free within the time for it.
+    locked_out: bool,
 }
 
 impl Writer<'_> {
@@ -255,7 +263,10 @@ impl Writer<'_> {
         latecomers: Latecomers,
     ) -> std::result::Result<Vec<Result<()>>, Broken> {
         let sync = self.sync_for(group);
-        self.begin(sync).map_err(Broken::Whole)?;
+        let begun = self.begin(sync);
+        self.locked_out = matches!(begun, Err(StoreError::Busy(_)));
+        begun.map_err(Broken::Whole)?;
+        self.setup.signs.give();
         let mut outcomes = Vec::with_capacity(group.len());
         let mut woken = Vec::new();
         loop {
@@ -348,6 +359,7 @@ impl Writer<'_> {
             }
             let (changes, woken) = (conn.total_changes(), write.woken.len());
             let outcome = ask.run(&mut write);
+            self.setup.signs.give();
             if let Err(error) = &outcome {
                 if conn.is_autocommit() || conn.total_changes() != changes {
                     return Err(error.clone());

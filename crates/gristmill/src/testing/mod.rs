@@ -1,5 +1,5 @@
 //! For tests of your own code: a mill whose clock you move, a worker that runs
-//! inline, and what was put.
+//! inline, what was put, and a store that misbehaves ([`Faulty`]).
 //!
 //! ```
 //! use gristmill::testing::TestMill;
@@ -25,11 +25,13 @@
 //! # }
 //! ```
 
+mod faulty;
 mod put;
 
 use std::ops::Deref;
 use std::sync::Arc;
 
+pub use faulty::{Fault, Faulty, Verb};
 pub use gristmill_core::ManualClock;
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
 

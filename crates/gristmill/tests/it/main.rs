@@ -12,6 +12,7 @@ mod bulk;
 mod contract;
 mod copy;
 mod copy_back;
+mod faulty;
 mod manager;
 mod memory_peak;
 mod outage;

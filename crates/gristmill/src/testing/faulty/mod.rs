@@ -1,0 +1,160 @@
+//! A store that misbehaves when it is told to, around any other.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use gristmill::Mill;
+//! use gristmill::core::memory::{MemoryOptions, MemoryStore};
+//! use gristmill::testing::{Fault, Faulty, Verb};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), gristmill::Error> {
+//! let store = Faulty::over(Arc::new(MemoryStore::new(MemoryOptions::default())));
+//! let mill = Mill::over(store.clone());
+//! mill.declare_queue("q").await?;
+//! store.fails_at(&[Verb::Put], Fault::Refuses);
+//! assert!(mill.put_raw("q", gristmill::Payload::json("1")).await.is_err());
+//! store.heal();
+//! mill.put_raw("q", gristmill::Payload::json("1")).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod port;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gristmill_core::{Claim, Outcome, Result, Settlement, Store, StoreError};
+use tokio::sync::watch;
+
+/// How a store misbehaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It answers *unavailable* at once and does nothing.
+    Refuses,
+    /// It does not answer while this lasts, and does what was asked afterwards:
+    /// a lock that another process holds, a network that swallows everything.
+    Hangs,
+    /// It does what was asked and answers this much later.
+    Late(Duration),
+    /// It answers *unknown* and did nothing.
+    UnknownUndone,
+    /// It answers *unknown* and did what was asked.
+    UnknownDone,
+    /// It loses what a claim gave, as a server does that crashed before the claim
+    /// was on its disk: the tasks go back behind their holder's back. Other verbs
+    /// are as ever.
+    Forgets,
+}
+
+macro_rules! verbs {
+    ($($verb:ident),+ $(,)?) => {
+        /// The verbs that can go wrong.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Verb { $( #[doc = concat!("See [`Store`] for `", stringify!($verb), "`.")] $verb, )+ }
+    };
+}
+verbs! {
+    Put, Claim, Settle, Extend, Reclaim, Sweep, Wait, Find, Get, List, Operate, Import,
+    DeclareQueue, OverrideQueue, ResetQueue, PauseQueue, RegisterContract, Queues, Stats, Minutes,
+    DeclareSchedule, Schedules, RemoveSchedule, PauseSchedule, Fire, Campaign, Resign,
+    ReportWorker, ForgetWorker, Workers, PublishAssignment, Assignment, Diagnose, Close,
+}
+
+/// What goes wrong now, and what was called so far.
+#[derive(Debug, Default)]
+struct State {
+    all: Option<Fault>,
+    some: HashMap<Verb, Fault>,
+    calls: HashMap<Verb, u64>,
+}
+
+impl State {
+    fn fault(&self, verb: Verb) -> Option<Fault> {
+        self.some.get(&verb).copied().or(self.all)
+    }
+}
+
+/// A store around another one that does as it is told: nothing goes wrong until
+/// it should. Everybody who works over it learns what a bad day is like.
+#[derive(Debug)]
+pub struct Faulty {
+    inner: Arc<dyn Store>,
+    state: watch::Sender<State>,
+}
+
+impl Faulty {
+    /// Around this one, without a fault yet.
+    #[must_use]
+    pub fn over(inner: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Faulty { inner, state: watch::Sender::default() })
+    }
+
+    /// Every verb goes wrong like this from now on; also those that were told
+    /// otherwise before.
+    pub fn fails(&self, fault: Fault) {
+        self.state.send_modify(|state| {
+            state.all = Some(fault);
+            state.some.clear();
+        });
+    }
+
+    /// These verbs go wrong like this from now on.
+    pub fn fails_at(&self, verbs: &[Verb], fault: Fault) {
+        self.state.send_modify(|state| state.some.extend(verbs.iter().map(|v| (*v, fault))));
+    }
+
+    /// Nothing goes wrong any more, and what hung is done.
+    pub fn heal(&self) {
+        self.state.send_modify(|state| {
+            state.all = None;
+            state.some.clear();
+        });
+    }
+
+    /// How often a verb was called, well or badly.
+    #[must_use]
+    pub fn calls(&self, verb: Verb) -> u64 {
+        self.state.borrow().calls.get(&verb).copied().unwrap_or_default()
+    }
+
+    /// Returns when a verb was called so often.
+    pub async fn called(&self, verb: Verb, times: u64) {
+        let often = |state: &State| state.calls.get(&verb).is_some_and(|calls| *calls >= times);
+        // The sender is `self`, so it cannot go away meanwhile.
+        let _ = self.state.subscribe().wait_for(often).await;
+    }
+
+    /// Does it, or what goes wrong instead.
+    async fn call<T>(&self, verb: Verb, does: impl Future<Output = Result<T>>) -> Result<T> {
+        let why = || "the test says so".to_owned();
+        self.state.send_modify(|state| *state.calls.entry(verb).or_default() += 1);
+        let hangs = |state: &State| state.fault(verb) == Some(Fault::Hangs);
+        let _ = self.state.subscribe().wait_for(|state| !hangs(state)).await;
+        let fault = self.state.borrow().fault(verb);
+        match fault {
+            Some(Fault::Refuses) => Err(StoreError::Unavailable(why())),
+            Some(Fault::UnknownUndone) => Err(StoreError::Unknown(why())),
+            Some(Fault::UnknownDone) => does.await.and(Err(StoreError::Unknown(why()))),
+            Some(Fault::Late(by)) => {
+                let answer = does.await;
+                tokio::time::sleep(by).await;
+                answer
+            }
+            Some(Fault::Hangs | Fault::Forgets) | None => does.await,
+        }
+    }
+
+    /// Loses what a claim gave.
+    async fn forget(&self, claim: &Claim) -> Result<()> {
+        if self.state.borrow().fault(Verb::Claim) != Some(Fault::Forgets) {
+            return Ok(());
+        }
+        let back = || Outcome::Release { at: None, started: false };
+        let given = claim.tasks.iter().map(|task| Settlement::new(task.id, claim.token, back()));
+        self.inner.settle(given.collect()).await.map(drop)
+    }
+}

@@ -1,0 +1,89 @@
+//! A faulty store around each kind of store, and what it does when told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gristmill::core::{ClaimRequest, Outcome, SettleAnswer, Settlement, Token, WorkerId};
+use gristmill::testing::{Fault, Faulty, Verb};
+use gristmill::{Error, Mill, QueueName, StoreError};
+
+use crate::Mail;
+
+/// A mill over a faulty store, with the queue of mails declared.
+pub(crate) struct Bad {
+    pub(crate) mill: Mill,
+    pub(crate) store: Arc<Faulty>,
+    /// It must outlive the store.
+    _folder: tempfile::TempDir,
+}
+
+/// One on each store that needs no server.
+pub(crate) async fn every_store() -> Vec<Bad> {
+    let mut all = Vec::new();
+    for kind in ["memory:", "sqlite://", "files://"] {
+        let folder = tempfile::tempdir().unwrap();
+        let url = match kind {
+            "memory:" => kind.to_owned(),
+            _ => format!("{kind}{}", folder.path().join("store").display()),
+        };
+        let inner = Mill::open(&url).await.unwrap().store();
+        let store = Faulty::over(inner);
+        let mill = Mill::over(store.clone());
+        mill.declare::<Mail>().await.unwrap();
+        all.push(Bad { mill, store, _folder: folder });
+    }
+    all
+}
+
+async fn ready(mill: &Mill) -> u64 {
+    mill.inspect().queue("mails").await.unwrap().ready
+}
+
+#[tokio::test]
+async fn it_does_as_it_is_told() {
+    for Bad { mill, store, .. } in every_store().await {
+        let put = async || mill.put(Mail::to("a")).await;
+        let is_unknown = |e: Error| matches!(e, Error::Store(StoreError::Unknown(_)));
+        store.fails_at(&[Verb::Put], Fault::Refuses);
+        let refused = put().await.unwrap_err();
+        assert!(matches!(refused, Error::Store(StoreError::Unavailable(_))));
+        store.fails_at(&[Verb::Put], Fault::UnknownUndone);
+        assert!(is_unknown(put().await.unwrap_err()) && ready(&mill).await == 0);
+        store.fails_at(&[Verb::Put], Fault::UnknownDone);
+        assert!(is_unknown(put().await.unwrap_err()) && ready(&mill).await == 1);
+        store.fails_at(&[Verb::Put], Fault::Hangs);
+        let before = store.calls(Verb::Put);
+        let hangs = async {
+            store.called(Verb::Put, before + 1).await;
+            assert_eq!(ready(&mill).await, 1);
+            store.heal();
+        };
+        let (answer, ()) = tokio::join!(put(), hangs);
+        assert!(answer.unwrap().is_enqueued() && ready(&mill).await == 2);
+        store.fails(Fault::Late(Duration::from_millis(1)));
+        put().await.unwrap();
+        assert_eq!(ready(&mill).await, 3);
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_is_forgotten_settles_nothing() {
+    for Bad { mill, store, .. } in every_store().await {
+        let id = mill.put(Mail::to("a")).await.unwrap().id();
+        store.fails_at(&[Verb::Claim], Fault::Forgets);
+        let claim = ClaimRequest {
+            queue: QueueName::new("mails").unwrap(),
+            max: 1,
+            lease: None,
+            worker: WorkerId::new("w").unwrap(),
+            source: None,
+            token: Token::random().unwrap(),
+        };
+        let claim = mill.store().claim(claim).await.unwrap();
+        assert_eq!((claim.tasks.len(), ready(&mill).await), (1, 1));
+        let done = Settlement::new(id, claim.token, Outcome::Done);
+        let answers = mill.store().settle(vec![done]).await.unwrap();
+        assert!(!matches!(answers[0], SettleAnswer::Recorded { .. }), "{answers:?}");
+        assert_eq!(ready(&mill).await, 1);
+    }
+}

@@ -58,7 +58,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
     // A store that does not answer is told of by every command.
     log::show(tracing::Level::WARN);
     let runtime = runtime(&command).map_err(|error| Failure::io("the runtime", &error))?;
-    runtime.block_on(command.run(&session))
+    let ended = runtime.block_on(command.run(&session));
+    // A thread that is blocked is not waited for: all is said and done.
+    runtime.shutdown_background();
+    ended
 }
 
 /// One thread is enough to ask and answer; who stays and works gets a second,

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use gristmill::core::observed::StoreEvent;
 use gristmill::core::{Became, SettleAnswer};
 use gristmill::schedule::Scheduler;
-use gristmill::worker::{Force, WorkReport, Worker};
+use gristmill::signal::{SAME_WISH, Signals};
+use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Mill, QueueName, TaskId};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 
 use crate::exec::{BrokenHandler, Leaving};
@@ -23,8 +23,9 @@ use gristmill_contract::duration;
 /// Most running tasks whose start is remembered for the telling.
 const REMEMBERED: usize = 10_000;
 
-/// Signals within this time are one.
-const SAME_WISH: Duration = Duration::from_millis(200);
+/// How long the store may take to end its own threads, and how long one that did
+/// not answer before.
+const CLOSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(200));
 
 /// What is told of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,10 +47,15 @@ pub(crate) struct Staffed {
 impl Staffed {
     /// Works until the stop is asked for, everything is drained, or no queue is
     /// left whose command can be run. Returns whether that was so.
-    async fn run(self, stopping: watch::Receiver<u8>) -> Result<(WorkReport, bool), Failure> {
+    async fn run(self, stopping: impl Future<Output = ()>) -> Result<(WorkReport, bool), Failure> {
         let Staffed { worker, mut queues, mut broken } = self;
-        let mut handle = worker.start().await?;
-        let mut stopping = std::pin::pin!(first(stopping));
+        let mut stopping = std::pin::pin!(stopping);
+        let handle = tokio::select! {
+            biased;
+            // The store may be away already.
+            () = &mut stopping => return Ok((WorkReport::default(), false)),
+            handle = worker.start() => handle?,
+        };
         while !queues.is_empty() {
             tokio::select! {
                 report = handle.ended() => return Ok((report?, false)),
@@ -70,7 +76,7 @@ impl Staffed {
 }
 
 /// How the workers ended.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Served {
     pub(crate) report: WorkReport,
     /// A signal asked for the end.
@@ -79,10 +85,41 @@ pub(crate) struct Served {
     pub(crate) forced: bool,
 }
 
-/// Runs the workers to their end, and the scheduler beside them. The first SIGINT or SIGTERM stops them, the
-/// second stops what runs, the third ends the process.
+impl Served {
+    /// What the process says last of a stop that was not waited for, or of a
+    /// drain that was cut off.
+    pub(crate) fn interrupted(&self, drains: bool) -> Result<(), Failure> {
+        let left = &self.report.left;
+        if self.forced {
+            return Err(Failure::interrupted("stopped by force: what ran was given back"));
+        }
+        if !left.is_empty() {
+            let named: Vec<String> = left
+                .tasks
+                .iter()
+                .take(10)
+                .map(|task| format!("{} #{}", task.queue, task.id))
+                .collect();
+            return Err(Failure::interrupted(format!(
+                "stopped without waiting any longer: {} still run and {} are not on record ({}); \
+                 they come back when their leases end",
+                left.running,
+                left.unsettled,
+                named.join(", ")
+            )));
+        }
+        if self.asked && drains {
+            return Err(Failure::interrupted("stopped before the queues were drained"));
+        }
+        Ok(())
+    }
+}
+
+/// Runs the workers to their end, and the scheduler beside them, and closes the
+/// store. The first SIGINT, SIGTERM or SIGHUP stops them, the second one ends the
+/// process soon, the third at once.
 pub(crate) async fn serve(
-    signals: Signals,
+    signals: &Signals,
     mill: &Mill,
     workers: Vec<Staffed>,
     scheduler: Option<Scheduler>,
@@ -90,18 +127,20 @@ pub(crate) async fn serve(
     tell: Tell,
 ) -> Result<Served, Failure> {
     let serves_none = workers.is_empty();
-    let forces: Vec<Force> = workers.iter().map(|staffed| staffed.worker.force()).collect();
-    let (stop, stopping) = watch::channel(0u8);
-    let listening = tokio::spawn(listen(signals, stop, forces));
+    workers.iter().for_each(|staffed| signals.stops(&staffed.worker));
+    scheduler.iter().for_each(|scheduler| signals.stops_scheduler(scheduler));
+    let ends = leaving.clone();
+    signals.before_the_end(move || ends.kill());
+    let listening = tokio::spawn(announce(signals.asked(), signals.forced(), leaving.clone()));
     let (over, ended) = oneshot::channel();
     let telling = tokio::spawn(tell_of(mill.clone(), mill.watch(), tell, ended));
     let mut running = JoinSet::new();
     for staffed in workers {
-        running.spawn(staffed.run(stopping.clone()));
+        running.spawn(staffed.run(signals.asked()));
     }
     let (end_schedules, schedules_end) = oneshot::channel::<()>();
     let scheduling = scheduler.map(|scheduler| {
-        let stopping = first(stopping.clone());
+        let stopping = signals.asked();
         tokio::spawn(scheduler.run(async move {
             tokio::select! {
                 () = stopping => {}
@@ -114,7 +153,7 @@ pub(crate) async fn serve(
     while let Some(ended) = running.join_next().await {
         match ended {
             Ok(Ok((report, broken))) => {
-                add(&mut served.report, &report);
+                served.report.add(&report);
                 if broken {
                     let why = "a handler's command cannot be run: see above";
                     failure = Some(Failure::new(Exit::Wrong, "no_handler", why));
@@ -129,7 +168,7 @@ pub(crate) async fn serve(
     }
     if serves_none {
         // Schedules put for workers elsewhere.
-        first(stopping.clone()).await;
+        signals.asked().await;
     }
     // Without workers there is nobody left to fire for.
     drop(end_schedules);
@@ -144,12 +183,19 @@ pub(crate) async fn serve(
         }
     }
     leaving.gone().await;
-    let signals = *stopping.borrow();
-    (served.asked, served.forced) = (signals > 0, signals > 1);
+    (served.asked, served.forced) = (signals.count() > 0, signals.count() > 1);
+    signals.ended(&served.report);
     listening.abort();
     // What was settled last is still to be told.
     drop(over);
     let _ = telling.await;
+    let within = if served.report.left.unsettled == 0 { CLOSES.0 } else { CLOSES.1 };
+    match tokio::time::timeout(within, mill.close()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => failure = failure.or(Some(error.into())),
+        // It ends with the process.
+        Err(_) => tracing::warn!("the store did not close within {within:?}"),
+    }
     match failure {
         // Whoever stops the others knows of the broken one by now.
         Some(failure) if failure.code != "no_handler" || !served.asked => Err(failure),
@@ -157,60 +203,18 @@ pub(crate) async fn serve(
     }
 }
 
-fn add(sum: &mut WorkReport, report: &WorkReport) {
-    sum.done += report.done;
-    sum.not_done += report.not_done;
-    sum.released += report.released;
-    sum.lease_lost += report.lease_lost;
-}
-
-async fn first(mut stopping: watch::Receiver<u8>) {
-    // A closed channel is a process that ends anyhow.
-    let _ = stopping.wait_for(|signals| *signals > 0).await;
-}
-
-/// Listens for signals from the moment it is made: make it before the first
-/// word that tells anybody they may send one.
-pub(crate) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    pub(crate) fn new() -> Result<Self, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::io("signals", &error));
-        let interrupt = listen(SignalKind::interrupt())?;
-        Ok(Signals { interrupt, terminate: listen(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-async fn listen(mut signals: Signals, stop: watch::Sender<u8>, forces: Vec<Force>) {
-    signals.next().await;
-    stop.send_replace(1);
-    // Some send it to us and then to our whole group (`timeout`, a terminal):
-    // that is one wish, not two.
-    let same_wish = async {
-        loop {
-            signals.next().await;
-        }
-    };
-    let _: Result<(), _> = tokio::time::timeout(SAME_WISH, same_wish).await;
+/// Says what a signal does, as it comes.
+async fn announce(
+    asked: impl Future<Output = ()>,
+    forced: impl Future<Output = ()>,
+    leaving: Leaving,
+) {
+    asked.await;
+    leaving.hurry();
+    tokio::time::sleep(SAME_WISH).await;
     say("stopping: what runs may finish within 30 seconds; once more stops it now");
-    signals.next().await;
+    forced.await;
     say("stopping now: what still runs is given back");
-    stop.send_replace(2);
-    for force in &forces {
-        force.now();
-    }
-    signals.next().await;
-    std::process::exit(i32::from(Exit::Interrupted.code()));
 }
 
 /// Tells of each attempt that ends, until all is over. When they end faster

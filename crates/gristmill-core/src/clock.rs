@@ -16,6 +16,13 @@ pub trait Clock: Send + Sync + fmt::Debug {
     /// [`crate::policy::reclaim_guard`]).
     fn monotonic(&self) -> Duration;
 
+    /// As [`Clock::monotonic`], from another start, and it goes on while the
+    /// machine sleeps. By it the holder of a lease knows when the lease is over:
+    /// the store's clock did not sleep.
+    fn awake_or_asleep(&self) -> Duration {
+        self.monotonic()
+    }
+
     /// The machine's run and how long it has lasted, sleep included, if that can
     /// be known. Two processes of one run compare their wall clocks by it.
     fn boot(&self) -> Option<Boot> {
@@ -52,6 +59,12 @@ impl Clock for SystemClock {
 
     fn monotonic(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn awake_or_asleep(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::try_from(time).unwrap_or_else(|_| self.monotonic())
     }
 
     fn boot(&self) -> Option<Boot> {

@@ -11,6 +11,7 @@ use gristmill_sqlite::SqliteStore;
 use tokio::sync::broadcast;
 
 use crate::metrics::Metrics;
+use crate::outage::Outage;
 use crate::{Bulk, Declare, Error, Inspect, Put, RawTask, StoreUrl, TaskType};
 
 /// An open store. Cheap to clone; clones share it.
@@ -21,6 +22,7 @@ pub struct Mill {
     files: Option<Arc<FilesStore>>,
     postgres: Option<Arc<PostgresStore>>,
     metrics: Metrics,
+    outage: Arc<Outage>,
     /// The finders of schedulers that run on this mill or a clone of it.
     finders: Arc<crate::schedule::Finders>,
 }
@@ -99,8 +101,8 @@ impl Mill {
     pub fn over(store: Arc<dyn Store>) -> Self {
         let store = Arc::new(Observed::new(store));
         let metrics = Metrics::default();
-        let finders = Arc::default();
-        Mill { store, sqlite: None, files: None, postgres: None, metrics, finders }
+        let (outage, finders) = (Arc::default(), Arc::default());
+        Mill { store, sqlite: None, files: None, postgres: None, metrics, outage, finders }
     }
 
     /// A mill over an opened SQLite store, whose extras stay reachable.
@@ -151,6 +153,11 @@ impl Mill {
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// How the store answers those who work over this mill by themselves.
+    pub(crate) fn outage(&self) -> &Arc<Outage> {
+        &self.outage
     }
 
     /// How often each verb of the store was called, failed, and how long it

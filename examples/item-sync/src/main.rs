@@ -17,7 +17,6 @@ mod postgres;
 mod process;
 mod queue;
 mod show;
-mod signal;
 mod sync;
 mod trend;
 mod work;
@@ -71,6 +70,10 @@ async fn run(args: Args) -> Result<()> {
             let lease = lease.map(|seconds| Duration::from_secs(seconds.into()));
             let report = work::work(&mill, processes, drain, args.retries, lease).await?;
             println!("{} done, {} not done", report.done, report.not_done);
+            if !report.left.is_empty() {
+                let left = &report.left;
+                println!("left: {} still run, {} not on record", left.running, left.unsettled);
+            }
             Ok(mill.close().await?)
         }
         Command::Delete { item } => {

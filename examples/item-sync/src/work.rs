@@ -42,14 +42,5 @@ pub(crate) async fn work(
     if let Some(lease) = lease {
         worker = worker.lease(lease);
     }
-    let force = worker.force();
-    let report = worker.run(async {
-        crate::signal::asked_to_stop().await;
-        // The second signal ends the patience with what still runs.
-        tokio::spawn(async move {
-            crate::signal::asked_to_stop().await;
-            force.now();
-        });
-    });
-    Ok(report.await?)
+    Ok(worker.run_until_signalled().await?)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use gristmill::Mill;
+use gristmill::signal::Signals;
 
 use mail_service::handlers::Mailer;
 use mail_service::outbox::Outbox;
@@ -100,17 +101,26 @@ async fn run(args: Args) -> Result<()> {
             let mailer = Mailer { outbox, give_up_after: 20, wait: Duration::from_secs(1) };
             let worker = service::worker(&mill, &mailer, managed).processors(processors);
             let report = if drain {
-                worker.drain(true).run(asked_to_stop()).await?
+                worker.drain(true).run_until_signalled().await?
             } else {
+                let signals = Signals::listen()?;
+                signals.stops(&worker);
                 let worker = worker.start().await?;
                 tokio::select! {
                     () = service::tend(&mill, &worker, control.as_deref(), metrics.as_deref()) => {}
-                    () = asked_to_stop() => {}
+                    () = signals.asked() => {}
                 }
-                // Claims no more, and lets what runs finish.
-                worker.stop().await?
+                // Claims no more, and lets what runs finish. The second signal
+                // ends the process, whatever a handler does.
+                let report = worker.stop().await?;
+                signals.ended(&report);
+                report
             };
             println!("{} done, {} came back", report.done, report.not_done);
+            if !report.left.is_empty() {
+                let left = &report.left;
+                println!("left: {} still run, {} not on record", left.running, left.unsettled);
+            }
         }
         Command::Show => {
             println!(
@@ -130,21 +140,4 @@ async fn run(args: Args) -> Result<()> {
         }
     }
     Ok(mill.close().await?)
-}
-
-/// Returns at Ctrl-C or SIGTERM.
-async fn asked_to_stop() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
-    }
 }

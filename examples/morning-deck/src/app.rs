@@ -109,9 +109,10 @@ impl App {
             // A sender that is gone says the same.
             let _ = stopping.wait_for(|stopping| *stopping).await;
         };
-        let mut scheduling = tokio::spawn(self.scheduler().run(asked(stopping.subscribe())));
+        let scheduler = self.scheduler().stop_within(self.config.stop_within);
+        let mut forces = vec![scheduler.force()];
+        let mut scheduling = tokio::spawn(scheduler.run(asked(stopping.subscribe())));
         let mut working = JoinSet::new();
-        let mut forces = Vec::new();
         for worker in self.workers() {
             forces.push(worker.force());
             working.spawn(worker.run(asked(stopping.subscribe())));
@@ -140,10 +141,13 @@ impl App {
         });
         let mut total = WorkReport::default();
         while let Some(ended) = working.join_next().await {
-            add(&mut total, ended??);
+            total.add(&ended??);
         }
         forcing.abort();
         scheduling.await??;
+        // With the queue in the file a task completed in its own transaction is
+        // gone when the worker comes to settle it.
+        total.done += std::mem::take(&mut total.gone);
         Ok(total)
     }
 
@@ -154,12 +158,4 @@ impl App {
     pub async fn close(&self) -> Result<(), Error> {
         self.mill.close().await
     }
-}
-
-fn add(total: &mut WorkReport, one: WorkReport) {
-    // With the queue in the file a task completed in its own transaction is
-    // gone when the worker comes to settle it.
-    total.done += one.done + one.gone;
-    total.not_done += one.not_done;
-    total.released += one.released;
 }

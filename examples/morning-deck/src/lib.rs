@@ -24,7 +24,6 @@ pub mod queue;
 pub mod quoted;
 pub mod reader;
 pub mod search;
-pub mod signal;
 pub mod smtp;
 pub mod source;
 pub mod stage;

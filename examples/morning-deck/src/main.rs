@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use gristmill::core::SystemClock;
+use gristmill::signal::Signals;
 use morning_deck::ai::WordCounter;
 use morning_deck::app::App;
 use morning_deck::config::{Config, PROPERTIES, QueuePlace};
@@ -17,7 +18,6 @@ use morning_deck::error::Result;
 use morning_deck::http::Client;
 use morning_deck::log;
 use morning_deck::search::Search;
-use morning_deck::signal::asked_to_stop;
 use morning_deck::smtp::Mailer;
 
 /// Fetches sources, enriches news and mails briefings.
@@ -119,12 +119,15 @@ async fn open(config: Config) -> Result<App> {
 }
 
 async fn serve(app: &App) -> Result<()> {
-    // The second signal ends the patience with what still runs.
-    let report = app.run(asked_to_stop(), asked_to_stop()).await?;
+    let signals = Signals::listen()?;
+    signals.waits(app.config.stop_within);
+    // The second signal ends the patience with what still runs, and the process.
+    let report = app.run(signals.asked(), signals.forced()).await?;
+    signals.ended(&report);
     app.close().await?;
     println!(
-        "morning-deck: stopped; {} tasks done, {} failed, {} given back",
-        report.done, report.not_done, report.released
+        "morning-deck: stopped; {} tasks done, {} failed, {} given back, {} left running",
+        report.done, report.not_done, report.released, report.left.running
     );
     Ok(())
 }

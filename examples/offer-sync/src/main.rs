@@ -9,7 +9,6 @@ mod db;
 mod error;
 mod market;
 mod queue;
-mod signal;
 mod slice;
 mod work;
 

@@ -50,14 +50,5 @@ pub(crate) async fn work(
             let market = upserts.clone();
             async move { market.upsert(context.id, task.offers).await }
         });
-    let force = worker.force();
-    let report = worker.run(async {
-        crate::signal::asked_to_stop().await;
-        // The second signal ends the patience with what still runs.
-        tokio::spawn(async move {
-            crate::signal::asked_to_stop().await;
-            force.now();
-        });
-    });
-    Ok(report.await?)
+    Ok(worker.run_until_signalled().await?)
 }

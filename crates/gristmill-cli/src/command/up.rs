@@ -9,6 +9,7 @@ use gristmill::core::{
 };
 use gristmill::manager::Manager;
 use gristmill::schedule::Scheduler;
+use gristmill::signal::Signals;
 use gristmill::worker::Worker;
 use gristmill::{Mill, StoreUrl};
 
@@ -21,7 +22,7 @@ use crate::contracts::Contracts;
 use crate::exec::{Broken, Exec, Leaving};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, count};
-use crate::serve::{Signals, Staffed, Tell, say, serve};
+use crate::serve::{Staffed, Tell, say, serve};
 use crate::store;
 
 /// Run what this file describes.
@@ -58,7 +59,7 @@ impl Up {
         let contracts = Arc::new(Contracts::of(&mill).await?);
         declare_schedules(&mill, &config.schedules).await?;
         let seeded = seed(&mill, &config).await?;
-        let signals = Signals::new()?;
+        let signals = Signals::listen()?;
         for ahead in mill.ahead_of_the_clock().await? {
             say(format_args!("{}; {}", ahead.found, ahead.remedy));
         }
@@ -67,14 +68,10 @@ impl Up {
         let leaving = Leaving::default();
         let workers = workers(&mill, &url, &config, session.output, &leaving, &contracts);
         let served =
-            serve(signals, &mill, workers, Some(Scheduler::new(&mill)), &leaving, Tell::All)
+            serve(&signals, &mill, workers, Some(Scheduler::new(&mill)), &leaving, Tell::All)
                 .await?;
-        mill.close().await?;
         say(format_args!("stopped; {} done this time", count(served.report.done, "task")));
-        if served.forced {
-            return Err(Failure::interrupted("stopped by force: what ran was given back"));
-        }
-        Ok(())
+        served.interrupted(false)
     }
 
     /// How a person reaches the same store in another shell: what to type before

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill::core::settings::LEASE_MIN;
+use gristmill::signal::Signals;
 use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Mill, QueueName};
 use gristmill_contract::duration;
@@ -15,7 +16,7 @@ use crate::contracts::Contracts;
 use crate::exec::{Broken, Exec, Leaving};
 use crate::failure::{Exit, Failure};
 use crate::output::count;
-use crate::serve::{Signals, Staffed, Tell, say, serve};
+use crate::serve::{Staffed, Tell, say, serve};
 use crate::store::Missing;
 
 /// Most processors of one worker: each may run a process.
@@ -98,27 +99,21 @@ impl Work {
         if let Some(source) = self.source {
             worker = worker.source(source);
         }
+        // Before anybody is told that they may send one.
+        let signals = Signals::listen()?;
         if !self.drain {
             let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
             say(format_args!("working on {}; stop with Ctrl-C", names.join(", ")));
         }
         let staffed = Staffed { worker, queues, broken };
-        let served =
-            serve(Signals::new()?, &mill, vec![staffed], None, &leaving, Tell::Trouble).await?;
-        mill.close().await?;
+        let served = serve(&signals, &mill, vec![staffed], None, &leaving, Tell::Trouble).await?;
         let report = &served.report;
         if session.output.json {
             session.output.value(&as_json(report))?;
         } else {
             say(sentence(report));
         }
-        if served.forced {
-            return Err(Failure::interrupted("stopped by force: what ran was given back"));
-        }
-        if served.asked && self.drain {
-            return Err(Failure::interrupted("stopped before the queues were drained"));
-        }
-        Ok(())
+        served.interrupted(self.drain)
     }
 
     /// The queues to serve: a misspelt one is an error before anything starts.
@@ -146,12 +141,24 @@ impl Work {
 }
 
 fn as_json(report: &WorkReport) -> serde_json::Value {
-    json!({
+    let mut said = json!({
         "done": report.done,
         "not_done": report.not_done,
         "released": report.released,
         "lease_lost": report.lease_lost,
-    })
+    });
+    let left = &report.left;
+    if !left.is_empty() {
+        let tasks = left.tasks.iter().map(|task| {
+            json!({ "queue": task.queue.as_str(), "id": task.id.0, "running": task.running })
+        });
+        said["left"] = json!({
+            "running": left.running,
+            "unsettled": left.unsettled,
+            "tasks": tasks.collect::<Vec<_>>(),
+        });
+    }
+    said
 }
 
 fn sentence(report: &WorkReport) -> String {

@@ -1,7 +1,9 @@
 //! A program and all it started: waited for together, and ended together.
 
+use std::collections::HashSet;
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
@@ -10,25 +12,57 @@ use tokio::task::JoinSet;
 
 /// How long a program may take to end by itself when it is told to.
 const GRACE: Duration = Duration::from_secs(2);
+/// The same at a stop, which ends within two seconds.
+const HURRIED: Duration = Duration::from_millis(700);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Groups whose attempt is over but which may still be ending.
+/// All groups that run, and those whose attempt is over but which may still be
+/// ending.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Leaving(Arc<Mutex<JoinSet<()>>>);
+pub(crate) struct Leaving(Arc<Programs>);
+
+#[derive(Debug, Default)]
+struct Programs {
+    leaving: Mutex<JoinSet<()>>,
+    running: Mutex<HashSet<Pid>>,
+    hurried: AtomicBool,
+}
 
 impl Leaving {
     /// Waits until all are gone, so that nothing we started outlives us.
     pub(crate) async fn gone(&self) {
         let mut leaving =
-            std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+            std::mem::take(&mut *self.0.leaving.lock().unwrap_or_else(PoisonError::into_inner));
         while leaving.join_next().await.is_some() {}
     }
 
+    /// From now on a program that is told to end has less time for it.
+    pub(crate) fn hurry(&self) {
+        self.0.hurried.store(true, Ordering::Release);
+    }
+
+    /// Kills whatever runs, for the process ends now. Waits for nothing.
+    pub(crate) fn kill(&self) {
+        if let Ok(running) = self.0.running.try_lock() {
+            for group in running.iter() {
+                let _ = kill_process_group(*group, Signal::KILL);
+            }
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashSet<Pid>> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take(&self, child: Child) {
-        let mut leaving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut leaving = self.0.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that ended meanwhile need not be kept.
         while leaving.try_join_next().is_some() {}
-        leaving.spawn(end(child));
+        leaving.spawn(end(child, self.clone()));
+    }
+
+    fn grace(&self) -> Duration {
+        if self.0.hurried.load(Ordering::Acquire) { HURRIED } else { GRACE }
     }
 }
 
@@ -41,6 +75,7 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn of(child: Child, leaving: &Leaving) -> Self {
+        leaving.running().extend(group_of(&child));
         Group { child: Some(child), leaving: leaving.clone() }
     }
 
@@ -50,15 +85,20 @@ impl Group {
         let Some(child) = &mut self.child else {
             return Err(std::io::ErrorKind::NotFound.into());
         };
+        let group = group_of(child);
         let status = child.wait().await;
         self.child = None;
+        if let Some(group) = group {
+            self.leaving.running().remove(&group);
+        }
         status
     }
 
-    /// Ends all of it: asks first, and kills what is left after two seconds.
+    /// Ends all of it: asks first, and kills what is left after two seconds, or
+    /// sooner at a stop.
     pub(super) async fn stop(&mut self) {
         if let Some(child) = self.child.take() {
-            end(child).await;
+            end(child, self.leaving.clone()).await;
         }
     }
 }
@@ -71,9 +111,12 @@ impl Drop for Group {
     }
 }
 
-async fn end(mut child: Child) {
-    let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap_or(0)));
-    let Some(group) = group else { return };
+fn group_of(child: &Child) -> Option<Pid> {
+    child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap_or(0)))
+}
+
+async fn end(mut child: Child, leaving: Leaving) {
+    let Some(group) = group_of(&child) else { return };
     // It may have ended by itself: then there is nobody to tell.
     let _ = kill_process_group(group, Signal::TERM);
     let start = Instant::now();
@@ -83,11 +126,12 @@ async fn end(mut child: Child) {
         if test_kill_process_group(group).is_err() {
             break;
         }
-        if start.elapsed() >= GRACE {
+        if start.elapsed() >= leaving.grace() {
             let _ = kill_process_group(group, Signal::KILL);
             break;
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     let _ = child.wait().await;
+    leaving.running().remove(&group);
 }

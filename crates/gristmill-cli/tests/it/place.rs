@@ -109,10 +109,7 @@ impl Place {
     }
 
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let mut child = self.command(args).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        Running { child, stdout, stderr }
+        Running::of(&mut self.command(args))
     }
 
     /// Brings the configuration up, stops it once it stands, and returns what
@@ -135,6 +132,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Running { child, stdout, stderr }
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::io::BufRead;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
+use gristmill::sqlite::rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::place::{Place, Running, eventually};
+use crate::place::{Place, Running, eventually, is_alive};
+
+/// The second signal ends a worker within this time.
+const NOW: Duration = Duration::from_secs(2);
 
 #[test]
 fn a_signal_lets_what_runs_finish_and_starts_no_more() {
@@ -111,4 +117,75 @@ fn a_signal_that_comes_twice_at_once_is_one() {
     let (code, stdout, stderr) = worker.end();
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("ended"), "{stdout}");
+}
+
+#[test]
+fn a_closed_terminal_stops_it_like_any_signal() {
+    let place = Place::with(&[&["q"]]);
+    place.ok(&["put", "q", "1"]);
+    let mut worker = place.start(&["work", "q", "--exec", "echo begun; sleep 1; echo ended"]);
+    Running::until(&mut worker.stdout, "begun");
+    worker.signal(Signal::HUP);
+    let (code, stdout, stderr) = worker.end();
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("ended"), "{stdout}");
+    assert_eq!(place.stats("q")["total"], 0);
+}
+
+/// As `nohup` starts it.
+#[test]
+fn one_that_was_started_to_ignore_a_closed_terminal_does() {
+    let place = Place::with(&[&["q"]]);
+    let work = "trap '' HUP; exec \"$0\" work q --exec 'echo handled'";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", work, env!("CARGO_BIN_EXE_gristmill")]).current_dir(place.path(""));
+    let mut worker =
+        Running::of(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    Running::until(&mut worker.stderr, "working on q");
+    worker.signal(Signal::HUP);
+    place.ok(&["put", "q", "1"]);
+    Running::until(&mut worker.stdout, "handled");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.end().0, 0);
+}
+
+#[test]
+fn the_second_signal_ends_a_handler_that_does_not_listen() {
+    let place = Place::with(&[&["q"]]);
+    place.ok(&["put", "q", "1"]);
+    let deaf = "trap '' TERM INT; echo $$; while :; do sleep 0.1; done";
+    let mut worker = place.start(&["work", "q", "--exec", deaf]);
+    let mut pid = String::new();
+    worker.stdout.read_line(&mut pid).unwrap();
+    worker.signal(Signal::TERM);
+    Running::until(&mut worker.stderr, "stopping");
+    let start = Instant::now();
+    worker.signal(Signal::TERM);
+    let (code, _, stderr) = worker.end();
+    assert!(start.elapsed() < NOW, "{:?}: {stderr}", start.elapsed());
+    assert_eq!(code, 130, "{stderr}");
+    assert!(!is_alive(&pid), "it outlived its worker");
+    let task = place.json(&["show", "1"]);
+    assert_eq!((&task["state"], &task["attempts"]), (&json!("pending"), &json!(0)));
+}
+
+/// The store is locked by somebody, so nothing can be given back.
+#[test]
+fn the_second_signal_ends_a_worker_whose_store_does_not_answer() {
+    let place = Place::with(&[&["q"]]);
+    place.ok(&["put", "q", "1"]);
+    let mut worker = place.start(&["work", "q", "--exec", "echo begun; sleep 300"]);
+    Running::until(&mut worker.stdout, "begun");
+    let other = Connection::open(place.path("gristmill.db")).unwrap();
+    other.busy_timeout(Duration::from_secs(30)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    worker.signal(Signal::TERM);
+    Running::until(&mut worker.stderr, "stopping");
+    let start = Instant::now();
+    worker.signal(Signal::TERM);
+    let (code, _, stderr) = worker.end();
+    assert!(start.elapsed() < NOW, "{:?}: {stderr}", start.elapsed());
+    assert_eq!(code, 130, "{stderr}");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(place.stats("q")["processing"], 1, "its lease runs out");
 }

@@ -31,12 +31,12 @@ use std::time::Duration;
 
 use gristmill_core::assignment::MANAGER;
 use gristmill_core::policy::assignment::{Hands, Plan, QueueLoad, decide};
-use gristmill_core::policy::backoff;
 use gristmill_core::{
-    Assignment, Backoff, Clock, Published, Share, StoreError, SystemClock, TaskId, Timestamp,
-    WorkerId,
+    Assignment, Clock, Published, Share, StoreError, SystemClock, Timestamp, WorkerId,
 };
 
+use crate::outage::{Outage, Part};
+use crate::pause::Pause;
 use crate::{Error, Mill};
 use gauge::Gauge;
 
@@ -44,6 +44,8 @@ use gauge::Gauge;
 const EVERY: Duration = Duration::from_secs(2);
 /// Longest time between two decisions: workers believe a word that is renewed.
 pub const EVERY_MAX: Duration = Duration::from_secs(5);
+/// How long the store may take to hear that the role is given up.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// A worker that was silent for longer is not counted on; it reports every
 /// three seconds.
 const SILENT: Duration = Duration::from_secs(10);
@@ -218,8 +220,10 @@ impl Manager {
     /// waited for.
     pub async fn run(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<(), Error> {
         let mut shutdown = std::pin::pin!(shutdown);
-        let mut failures = 0u32;
+        let mut pause = Pause::random()?;
+        let outage = self.mill.outage().clone();
         loop {
+            outage.tell();
             // A look may be dropped: what it published stands.
             let looked = tokio::select! {
                 biased;
@@ -228,14 +232,18 @@ impl Manager {
             };
             let wait = match looked {
                 Ok(_) => {
-                    failures = 0;
+                    pause.over();
+                    outage.answered(Part::Manager);
                     self.every
                 }
                 Err(StoreError::Closed) => return Err(StoreError::Closed.into()),
                 Err(error) => {
-                    tracing::warn!(%error, "the store did not answer; the manager waits");
-                    failures = failures.saturating_add(1);
-                    patience(failures)
+                    if Outage::means(&error) {
+                        outage.failed(Part::Manager, &error);
+                    } else {
+                        tracing::warn!(%error, "the manager cannot decide; it tries again");
+                    }
+                    pause.next()
                 }
             };
             tokio::select! {
@@ -243,10 +251,13 @@ impl Manager {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        if let Some(who) = &self.who
-            && let Err(error) = self.mill.store().resign(MANAGER, who).await
-        {
-            tracing::debug!(%error, "the role was not given up; it runs out");
+        outage.leave(&[Part::Manager]);
+        let Some(who) = &self.who else { return Ok(()) };
+        let store = self.mill.store();
+        match tokio::time::timeout(FAREWELL, store.resign(MANAGER, who)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the role was not given up; it runs out"),
+            Err(_) => tracing::debug!("the store does not answer; the role runs out"),
         }
         Ok(())
     }
@@ -262,12 +273,4 @@ fn tell(before: &Plan, plan: &Plan) {
             tracing::info!(%queue, had, has, "the manager moves processors");
         }
     }
-}
-
-/// How long to wait for a store that does not answer, longer each time.
-fn patience(failures: u32) -> Duration {
-    let policy =
-        Backoff { base: Duration::from_millis(200), cap: Duration::from_secs(5), jitter: true };
-    let spread = backoff::spread(TaskId(i64::from(std::process::id())), failures);
-    backoff::wait(&policy, failures, spread) + Duration::from_millis(50)
 }

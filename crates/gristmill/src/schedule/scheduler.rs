@@ -3,17 +3,19 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use gristmill_core::policy::backoff;
 use gristmill_core::{
-    Backoff, Clock, ScheduleDeclaration, ScheduleName, StoreError, SystemClock, TaskId, Timestamp,
+    Clock, ScheduleDeclaration, ScheduleName, StoreError, SystemClock, Timestamp,
 };
 use tokio::task::JoinSet;
 
 use super::engine::Engine;
 use super::lease::FindEnd;
 use super::{NewSchedule, finder::Find};
+use crate::outage::{Outage, Part};
+use crate::pause::Pause;
+use crate::worker::{Force, STOP_WITHIN};
 use crate::{Error, Mill};
 
 /// Longest wait between two looks: how long a schedule that another process
@@ -23,10 +25,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const ROOM_AGAIN: Duration = Duration::from_secs(1);
 /// How long a finder's lease holds unless renewed.
 const HOLD: Duration = Duration::from_secs(30);
-/// How long a store may take to answer before it is said.
-const SILENCE: Duration = Duration::from_secs(2);
-/// How long finders may go on after the stop was asked for.
-const STOP_WITHIN: Duration = Duration::from_secs(30);
+/// How long a store may take to answer before it counts as away.
+const SILENCE: Duration = Duration::from_millis(1_800);
+/// How often it is said how the store answers, if there is anything to say.
+const TELLS: Duration = Duration::from_millis(500);
 
 /// What a scheduler did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +54,8 @@ pub struct Scheduler {
     undeclared: Vec<ScheduleDeclaration>,
     finders: HashMap<ScheduleName, Find>,
     hold: Duration,
+    stop_within: Duration,
+    force: Force,
     engine: Option<Engine>,
 }
 
@@ -71,6 +75,8 @@ impl Scheduler {
             undeclared: Vec::new(),
             finders: HashMap::new(),
             hold: HOLD,
+            stop_within: STOP_WITHIN,
+            force: Force::default(),
             engine: None,
         }
     }
@@ -92,6 +98,24 @@ impl Scheduler {
     pub fn hold(mut self, hold: Duration) -> Self {
         self.hold = hold.max(Duration::from_millis(100));
         self
+    }
+
+    /// How long finders may go on after the stop was asked for:
+    /// [`STOP_WITHIN`](crate::worker::STOP_WITHIN) unless said. Then they are
+    /// dropped.
+    pub fn stop_within(mut self, limit: Duration) -> Self {
+        self.stop_within = limit;
+        self
+    }
+
+    /// What ends the patience of a graceful stop: a second signal.
+    #[must_use]
+    pub fn force(&self) -> Force {
+        self.force.clone()
+    }
+
+    pub(crate) const fn patience(&self) -> Duration {
+        self.stop_within
     }
 
     /// Declares what was given and was not declared yet.
@@ -143,8 +167,8 @@ impl Scheduler {
     }
 
     /// Declares what was given, then makes schedules fire until `shutdown`
-    /// ends. Finders that run then may finish within 30 seconds; what they did
-    /// not find is found later.
+    /// ends. Finders that run then may finish within [`Scheduler::stop_within`];
+    /// what they did not find is found later.
     ///
     /// # Errors
     /// When a schedule cannot be declared, or the store was closed by this
@@ -155,26 +179,27 @@ impl Scheduler {
     ) -> Result<ScheduleReport, Error> {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut finding = Finders::default();
-        let (mut failures, mut silent) = (0u32, false);
+        let (stop_within, force) = (self.stop_within, self.force.clone());
+        let outage = self.mill.outage().clone();
+        let mut pause = Pause::random()?;
         // The store may be away already.
         let engine = loop {
             let started = tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(ScheduleReport::default()),
-                started = patiently(self.start(), &mut silent) => started.map(drop),
+                started = patiently(self.start(), &outage, true) => started.map(drop),
             };
             let wait = match started {
                 Ok(()) => break self.start().await?,
-                Err(Error::Store(error)) if error.is_retryable() || !error.wrote_nothing() => {
-                    tracing::warn!(%error, failures, "the store did not answer; schedules wait");
-                    failures = failures.saturating_add(1);
-                    patience(failures)
+                Err(Error::Store(error)) if Outage::means(&error) => {
+                    outage.failed(Part::Schedules, &error);
+                    pause.next()
                 }
                 Err(error) => return Err(error),
             };
             tokio::select! {
                 () = &mut shutdown => return Ok(ScheduleReport::default()),
-                () = tokio::time::sleep(wait) => {}
+                () = patiently(tokio::time::sleep(wait), &outage, false) => {}
             }
         };
         loop {
@@ -182,14 +207,12 @@ impl Scheduler {
             let looked = tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                looked = patiently(engine.look(), &mut silent) => looked,
+                looked = patiently(engine.look(), &outage, true) => looked,
             };
             let wait = match looked {
                 Ok(look) => {
-                    if failures > 0 || silent {
-                        tracing::warn!(failures, "the store answers again; schedules go on");
-                    }
-                    (failures, silent) = (0, false);
+                    pause.over();
+                    outage.answered(Part::Schedules);
                     for find in look.finds {
                         finding.start(find.name.clone(), find.run());
                     }
@@ -198,44 +221,46 @@ impl Scheduler {
                 }
                 Err(StoreError::Closed) => return Err(StoreError::Closed.into()),
                 Err(error) => {
-                    tracing::warn!(%error, failures, "the store did not answer; schedules wait");
-                    failures = failures.saturating_add(1);
-                    patience(failures)
+                    if Outage::means(&error) {
+                        outage.failed(Part::Schedules, &error);
+                    } else {
+                        tracing::warn!(%error, "schedules cannot be looked at; trying again");
+                    }
+                    pause.next()
                 }
             };
             tokio::select! {
                 () = &mut shutdown => break,
-                () = tokio::time::sleep(wait) => {}
+                () = patiently(tokio::time::sleep(wait), &outage, false) => {}
                 ran = finding.ended() => engine.report.found += u64::from(ran),
             }
         }
-        engine.report.found += finding.finish().await;
+        outage.leave(&[Part::Schedules]);
+        engine.report.found += finding.finish(stop_within, &force).await;
         Ok(engine.report)
     }
 }
 
-/// Waits for a look, and says once when the store lets it wait for long: a store
-/// may wait for another's lock on its own, without an error.
-async fn patiently<T>(look: impl Future<Output = T>, silent: &mut bool) -> T {
-    let mut look = std::pin::pin!(look);
-    tokio::select! {
-        biased;
-        looked = &mut look => return looked,
-        () = tokio::time::sleep(SILENCE) => {}
+/// Waits, for the store or for time, and says meanwhile how the store answers. A
+/// store may wait for another's lock on its own, without an error.
+async fn patiently<T>(
+    waited_for: impl Future<Output = T>,
+    outage: &Outage,
+    for_the_store: bool,
+) -> T {
+    let mut waited_for = std::pin::pin!(waited_for);
+    let start = Instant::now();
+    loop {
+        if for_the_store && start.elapsed() >= SILENCE {
+            outage.silent(Part::Schedules, start.elapsed());
+        }
+        outage.tell();
+        tokio::select! {
+            biased;
+            over = &mut waited_for => return over,
+            () = tokio::time::sleep(TELLS) => {}
+        }
     }
-    if !*silent {
-        *silent = true;
-        tracing::warn!("the store has not answered for {SILENCE:?}; schedules wait");
-    }
-    look.await
-}
-
-/// How long to wait for a store that does not answer, longer each time.
-fn patience(failures: u32) -> Duration {
-    let policy =
-        Backoff { base: Duration::from_millis(200), cap: Duration::from_secs(5), jitter: true };
-    let spread = backoff::spread(TaskId(i64::from(std::process::id())), failures);
-    backoff::wait(&policy, failures, spread) + Duration::from_millis(50)
 }
 
 /// Finders that run, each schedule's at most once.
@@ -284,14 +309,20 @@ impl Finders {
     }
 
     /// Lets what runs finish, then drops it. Returns how many ran.
-    async fn finish(mut self) -> u64 {
+    async fn finish(mut self, within: Duration, force: &Force) -> u64 {
         let mut ran = 0;
         let all = async {
             while let Some(ended) = self.running.join_next().await {
                 ran += u64::from(matches!(ended, Ok(Ok(FindEnd::Ran { .. }))));
             }
         };
-        if tokio::time::timeout(STOP_WITHIN, all).await.is_err() {
+        let dropped = tokio::select! {
+            biased;
+            () = all => false,
+            () = force.said() => true,
+            () = tokio::time::sleep(within) => true,
+        };
+        if dropped {
             tracing::warn!("a finder did not end in time and was dropped");
         }
         ran

@@ -60,6 +60,11 @@ impl Aside {
         others
     }
 
+    /// How many there are.
+    pub(super) fn waiting(&self) -> u64 {
+        self.lock().leases.values().map(|count| *count as u64).sum()
+    }
+
     /// Whose turn it is.
     pub(super) fn next(&self) -> Option<Vec<Pending>> {
         self.lock().turns.pop_front()

@@ -140,8 +140,8 @@ impl BatchContext {
     /// Settles one task in any way. Returns whether it was open: a task of
     /// this batch is settled once.
     pub fn settle(&self, id: TaskId, outcome: Outcome) -> bool {
-        let Some(context) = self.hand.take(self.runner, id) else { return false };
-        self.settler.ended(&self.hand, context, Some(outcome), true);
+        let Some((context, late)) = self.hand.take(self.runner, id) else { return false };
+        self.settler.ended(&self.hand, context, Some(outcome), late, true);
         true
     }
 

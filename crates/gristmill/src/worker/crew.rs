@@ -10,14 +10,15 @@ use tokio::task::{Id, JoinSet};
 
 use super::follower;
 use super::heartbeat::Heartbeat;
+use super::left::Left;
 use super::processor::Processor;
 use super::report::WorkReport;
 use super::reporter::Reporter;
 use super::site::Site;
-use super::stop::Stop;
-use crate::Error;
+use super::stop::Phase;
 use crate::manager::Manager;
 use crate::metrics::Running;
+use crate::outage::Part;
 
 /// How often it is asked whether the store still answers.
 const ASK: Duration = Duration::from_millis(200);
@@ -30,7 +31,7 @@ pub(super) async fn run(
     site: Arc<Site>,
     heartbeat: Heartbeat,
     manager: Option<Manager>,
-) -> Result<WorkReport, Error> {
+) -> Result<WorkReport, StoreError> {
     let worker = &site.worker;
     tracing::info!(%worker, processors = site.wish.borrow().processors, "worker starts");
     let counted: Weak<dyn Running> = Arc::downgrade(&(site.clone() as Arc<dyn Running>));
@@ -46,39 +47,45 @@ pub(super) async fn run(
         let site = site.clone();
         tokio::spawn(manager.run(async move { site.stop.asked().await }))
     });
-    let patience = {
-        let site = site.clone();
-        tokio::spawn(async move { site.stop.patience().await })
-    };
     let failed = Crew::new(site.clone()).work().await;
     tell_failed(&site).await;
     site.settler.finish();
     if let Err(error) = settling.await {
         tracing::error!(%error, "the settler ended badly; leases will run out");
     }
-    patience.abort();
     if let Some(following) = following {
         following.abort();
     }
     if let Some(managing) = managing {
         // Drained: nobody has asked for the stop.
         site.stop.ask();
-        let _ = tokio::time::timeout(FAREWELL, managing).await;
+        let _ = site.stop.farewell(FAREWELL, managing).await;
     }
     reporter.end().await;
     heartbeat.end().await;
     site.mill.metrics().remove_worker(&counted);
-    let report = site.settler.report();
+    let outage = site.mill.outage();
+    outage.tell();
+    outage.leave(&[Part::Claims, Part::Settlements, Part::Leases, Part::Sweeps, Part::Silence]);
+    let report = site.report();
+    tell_left(&report.left);
     tracing::info!(%worker, done = report.done, "worker ended");
-    failed.map_or(Ok(report), |error| Err(error.into()))
+    failed.map_or(Ok(report), Err)
 }
 
-/// How long a processor may still take when the patience of a stop is over.
-const LAST_WORD: Duration = Duration::from_secs(5);
-
-async fn given_up(stop: &Stop) {
-    stop.over().await;
-    tokio::time::sleep(LAST_WORD).await;
+/// Says what was not waited for.
+fn tell_left(left: &Left) {
+    if left.is_empty() {
+        return;
+    }
+    let named: Vec<String> =
+        left.tasks.iter().take(10).map(|task| format!("{} #{}", task.queue, task.id)).collect();
+    tracing::warn!(
+        running = left.running,
+        unsettled = left.unsettled,
+        tasks = named.join(", "),
+        "the worker ended without waiting for some tasks; they come back when their leases end"
+    );
 }
 
 /// Tells of tasks that failed without a settlement. A store that is away must
@@ -88,7 +95,7 @@ async fn tell_failed(site: &Site) {
     if !ids.is_empty() {
         let store = site.mill.store();
         let told = site.settler.tell_expired(&*store, ids);
-        if tokio::time::timeout(FAREWELL, told).await.is_err() {
+        if site.stop.farewell(FAREWELL, told).await.is_none() {
             tracing::warn!("tasks failed for good, and the store does not say which");
         }
     }
@@ -98,12 +105,11 @@ struct Crew {
     site: Arc<Site>,
     processors: JoinSet<Option<StoreError>>,
     numbers: HashMap<Id, usize>,
-    away: bool,
 }
 
 impl Crew {
     fn new(site: Arc<Site>) -> Self {
-        Crew { site, processors: JoinSet::new(), numbers: HashMap::new(), away: false }
+        Crew { site, processors: JoinSet::new(), numbers: HashMap::new() }
     }
 
     /// Keeps the processors at their number. Returns what a draining one gave
@@ -146,15 +152,16 @@ impl Crew {
                 }
                 // Handlers were cancelled and left alone by then: who is still
                 // here waits for a store that is away.
-                () = given_up(&site.stop), if !aborted => {
+                () = site.stop.reached(Phase::GivesUp), if !aborted => {
                     aborted = true;
-                    tracing::warn!("the store does not answer; leases will run out");
                     self.processors.abort_all();
                 }
                 _ = wish.changed(), if !asked => self.fill(),
                 _ = tick.tick() => {
                     self.look_at_store();
-                    tell_failed(&site).await;
+                    if !aborted {
+                        tell_failed(&site).await;
+                    }
                 }
             }
         }
@@ -174,15 +181,13 @@ impl Crew {
     }
 
     /// Says when the store goes away and when it is back.
-    fn look_at_store(&mut self) {
-        let silent = self.site.heartbeat.away();
-        match (silent, self.away) {
-            (Some(silent), false) => {
-                tracing::warn!(?silent, "the store does not answer; the worker waits for it");
-            }
-            (None, true) => tracing::info!("the store answers again"),
-            _ => return,
+    fn look_at_store(&self) {
+        let outage = self.site.mill.outage();
+        match self.site.heartbeat.away() {
+            Some(silent) => outage.silent(Part::Silence, silent),
+            None => outage.answered(Part::Silence),
         }
-        self.away = silent.is_some();
+        outage.tell();
+        self.site.heartbeat.tell();
     }
 }

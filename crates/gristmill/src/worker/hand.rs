@@ -14,6 +14,9 @@ use super::served::Served;
 
 /// What is claimed and not started within this time goes back.
 const START_WITHIN: Duration = Duration::from_secs(2);
+/// What waits is looked after at least this often, or as often as a handler may
+/// take that blocks all threads of the runtime.
+const TENDED: Duration = Duration::from_secs(5);
 
 /// One claim.
 pub(super) struct Hand {
@@ -21,6 +24,8 @@ pub(super) struct Hand {
     pub(super) lease: Arc<Lease>,
     pub(super) worker: WorkerId,
     pub(super) timeout: Duration,
+    /// Whether the timeout is kept: time that a test owns passes for nobody.
+    timed: bool,
     /// A task that may kill its worker: nothing else runs beside it.
     pub(super) alone: bool,
     claimed: Instant,
@@ -46,6 +51,8 @@ struct Running {
 pub(super) struct Ran {
     pub(super) open: Vec<Context>,
     pub(super) took: Duration,
+    /// It came back after its time.
+    pub(super) late: bool,
     /// Nothing waits behind it.
     pub(super) last: bool,
 }
@@ -55,13 +62,20 @@ impl Hand {
         served: Arc<Served>,
         lease: Arc<Lease>,
         worker: WorkerId,
-        timeout: Duration,
+        (timeout, timed): (Duration, bool),
         tasks: Vec<ClaimedTask>,
     ) -> Self {
         let alone = tasks.iter().any(|task| task.alone);
         let state = State { waiting: tasks.into(), running: None, runner: 0 };
         let (claimed, state) = (Instant::now(), Mutex::new(state));
-        Hand { served, lease, worker, timeout, alone, claimed, state }
+        let hand = Hand { served, lease, worker, timeout, timed, alone, claimed, state };
+        hand.tend();
+        hand
+    }
+
+    /// Somebody looks after what waits in it.
+    pub(super) fn tend(&self) {
+        self.lease.tended_until(Instant::now() + self.timeout.max(TENDED));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -71,6 +85,10 @@ impl Hand {
     fn context(&self, task: ClaimedTask) -> Context {
         let (queue, worker) = (self.served.name.clone(), self.worker.clone());
         Context::new(queue, worker, Arc::new(task), self.lease.clone(), self.timeout)
+    }
+
+    fn is_over(&self, took: Duration) -> bool {
+        self.timed && took >= self.timeout
     }
 
     /// Starts what comes next, for this runner: one task, or as many first
@@ -107,20 +125,23 @@ impl Hand {
         let Some(first) = open.first().map(|context| context.id) else {
             return (None, cancelled);
         };
-        let started = open.clone();
-        state.running = Some(Running { open, first, since: Instant::now(), told: None });
+        let (started, since) = (open.clone(), Instant::now());
+        self.lease.runs_until(Some(since + self.timeout));
+        state.running = Some(Running { open, first, since, told: None });
         (Some(started), cancelled)
     }
 
     /// Takes one running task out of the hand: its handler settles it itself.
-    pub(super) fn take(&self, runner: u64, id: TaskId) -> Option<Context> {
+    /// Says beside whether that comes after its time.
+    pub(super) fn take(&self, runner: u64, id: TaskId) -> Option<(Context, bool)> {
         let mut state = self.lock();
         if state.runner != runner {
             return None;
         }
         let running = state.running.as_mut()?;
+        let late = self.is_over(running.since.elapsed());
         let at = running.open.iter().position(|context| context.id == id)?;
-        Some(running.open.swap_remove(at))
+        Some((running.open.swap_remove(at), late))
     }
 
     /// The handler returned. Nothing if its runner was given up meanwhile.
@@ -131,7 +152,10 @@ impl Hand {
         }
         let last = state.waiting.is_empty();
         let running = state.running.take()?;
-        Some(Ran { open: running.open, took: running.since.elapsed(), last })
+        self.lease.runs_until(None);
+        self.tend();
+        let took = running.since.elapsed();
+        Some(Ran { open: running.open, took, late: self.is_over(took), last })
     }
 
     /// Gives the runner up: what it says from now on is not heard. Returns
@@ -140,6 +164,8 @@ impl Hand {
         let mut state = self.lock();
         state.runner += 1;
         let open = state.running.take().map(|running| running.open).unwrap_or_default();
+        self.lease.runs_until(None);
+        self.tend();
         (open, state.runner)
     }
 
@@ -165,7 +191,7 @@ impl Hand {
     pub(super) fn watch(&self, why: Option<Cancel>, grace: Duration) -> Option<Instant> {
         let mut state = self.lock();
         let running = state.running.as_mut()?;
-        let over = running.since.elapsed() >= self.timeout;
+        let over = self.is_over(running.since.elapsed());
         let why = why.or(over.then_some(Cancel::Timeout));
         if let Some(why) = why {
             // The first one as well when the handler settled it already: it
@@ -186,6 +212,14 @@ impl Hand {
         let state = self.lock();
         let told = state.running.as_ref().and_then(|running| running.told);
         told.is_some_and(|told| told.elapsed() >= grace)
+    }
+
+    /// The tasks in it, and whether each runs.
+    pub(super) fn tasks(&self) -> Vec<(TaskId, bool)> {
+        let state = self.lock();
+        let running = state.running.iter().flat_map(|running| &running.open);
+        let waiting = state.waiting.iter().map(|task| (task.id, false));
+        running.map(|context| (context.id, true)).chain(waiting).collect()
     }
 
     /// Tasks that wait or run.

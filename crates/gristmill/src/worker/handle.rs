@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use gristmill_core::{QueueName, StoreError, WorkerId};
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
 
 use super::report::{WorkReport, WorkerStats};
 use super::site::{Site, Wish};
+use super::stop::Phase;
 use super::{Force, Served};
 use crate::Error;
 
@@ -15,7 +16,7 @@ use crate::Error;
 #[must_use = "a worker stops when its handle is dropped"]
 pub struct WorkerHandle {
     site: Arc<Site>,
-    task: JoinHandle<Result<WorkReport, Error>>,
+    ended: watch::Receiver<Option<Result<WorkReport, StoreError>>>,
     force: Force,
 }
 
@@ -28,10 +29,10 @@ impl std::fmt::Debug for WorkerHandle {
 impl WorkerHandle {
     pub(super) fn new(
         site: Arc<Site>,
-        task: JoinHandle<Result<WorkReport, Error>>,
+        ended: watch::Receiver<Option<Result<WorkReport, StoreError>>>,
         force: Force,
     ) -> Self {
-        WorkerHandle { site, task, force }
+        WorkerHandle { site, ended, force }
     }
 
     /// The worker's id, random at each start.
@@ -117,24 +118,33 @@ impl WorkerHandle {
     }
 
     /// Claims no more, lets handlers finish within the limit, cancels what is
-    /// left and gives back what was not started.
+    /// left and gives back what was not started. Ends within its word, and says
+    /// in [`WorkReport::left`] what it did not wait for. May be asked for again,
+    /// also after the end.
     ///
     /// # Errors
     /// As [`WorkerHandle::ended`].
-    pub async fn stop(mut self) -> Result<WorkReport, Error> {
+    pub async fn stop(&self) -> Result<WorkReport, Error> {
         self.site.stop.ask();
         self.ended().await
     }
 
     /// Waits for the end of a worker that drains, or of one that was asked to
-    /// stop.
+    /// stop. The answer is the same however often it is asked for.
     ///
     /// # Errors
     /// What a draining worker gave up for.
-    pub async fn ended(&mut self) -> Result<WorkReport, Error> {
-        (&mut self.task)
-            .await
-            .map_err(|e| StoreError::Unavailable(format!("the worker was ended: {e}")))?
+    pub async fn ended(&self) -> Result<WorkReport, Error> {
+        let mut ended = self.ended.clone();
+        let report = tokio::select! {
+            biased;
+            kept = ended.wait_for(Option::is_some) => kept.ok().and_then(|kept| kept.clone()),
+            // Every thread of the runtime is blocked, or the store's own code:
+            // who waits here need not wait for that.
+            () = self.site.stop.reached(Phase::Over) => Some(Ok(self.site.report())),
+        };
+        let gone = || StoreError::Unavailable("the worker was ended with its runtime".to_owned());
+        Ok(report.unwrap_or_else(|| Err(gone()))?)
     }
 }
 

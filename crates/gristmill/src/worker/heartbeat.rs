@@ -1,21 +1,24 @@
-//! The heartbeat: extends every open lease from a thread of its own.
+//! The heartbeat: a thread of its own that extends every open lease, sweeps the
+//! store, ends leases that were not extended in time, and keeps the time of a
+//! stop.
 //!
 //! Handlers that block every thread of the runtime cannot starve it: it has
-//! its own small runtime, and the store answers it from the store's thread.
+//! its own small runtime, and the store answers it from the store's thread. It
+//! writes no line itself: a log that nobody reads must not hold it up.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use gristmill_core::policy::reclaim_guard::heartbeat as interval;
-use gristmill_core::{ExtendAnswer, Extension, Store, StoreError, TaskId, Token};
+use gristmill_core::{Clock, StoreError, SystemClock, TaskId, Token};
 use tokio::sync::{Notify, watch};
 
-use super::lease::{Cancel, Lease};
+use super::beat;
+use super::lease::Lease;
+use super::stop::Stop;
+use crate::Mill;
 
-/// How often the store is swept.
-const SWEEP: Duration = Duration::from_secs(1);
 /// How long the end waits for the thread.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// A store that was asked every second and is silent for this long is away.
@@ -23,23 +26,39 @@ const AWAY: Duration = Duration::from_millis(1_800);
 
 /// One open lease. Weak, so that it is extended only while someone works on
 /// it: a processor that ended badly must not keep its tasks for ever.
-struct Held {
-    lease: Weak<Lease>,
-    length: Duration,
-    next: Instant,
+pub(super) struct Held {
+    pub(super) lease: Weak<Lease>,
+    pub(super) length: Duration,
+    pub(super) next: Instant,
+    /// When the claim or the last extension that the store confirmed was sent:
+    /// what the store counts the lease from is not earlier.
+    pub(super) sent: Duration,
+    /// It was told that it is not worth extending.
+    pub(super) told: bool,
 }
 
 #[derive(Default)]
-struct Beats {
-    held: HashMap<Token, Held>,
+pub(super) struct Beats {
+    pub(super) held: HashMap<Token, Held>,
     /// When the thread looks next by itself.
-    until: Option<Instant>,
+    pub(super) until: Option<Instant>,
 }
 
-#[derive(Default)]
-struct Shared {
-    beats: Mutex<Beats>,
-    changed: Notify,
+/// What happened on the thread, to be told of elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Event {
+    /// A lease's time passed without a word from the store.
+    RanOut { open: usize },
+    /// A handler is past its time, and nobody looks after it.
+    NotWorthExtending { open: usize },
+}
+
+pub(super) struct Shared {
+    pub(super) beats: Mutex<Beats>,
+    pub(super) changed: Notify,
+    /// A lease was taken up that may run out before the next look.
+    pub(super) shorter: Notify,
+    pub(super) clock: Arc<dyn Clock>,
     /// When the store last answered.
     answered: Mutex<Option<Instant>>,
     /// Tasks that failed for good by their last lease's end, as a sweep or a
@@ -47,85 +66,126 @@ struct Shared {
     failed: Mutex<Vec<TaskId>>,
     /// What the last sweep said of others' transactions.
     oldest_transaction: Mutex<Option<Duration>>,
+    events: Mutex<Vec<Event>>,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Beats> {
-        self.beats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new(clock: Arc<dyn Clock>) -> Self {
+        Shared {
+            beats: Mutex::default(),
+            changed: Notify::new(),
+            shorter: Notify::new(),
+            clock,
+            answered: Mutex::default(),
+            failed: Mutex::default(),
+            oldest_transaction: Mutex::default(),
+            events: Mutex::default(),
+        }
     }
 
-    fn note_failed(&self, ids: &[TaskId]) {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
+    pub(super) fn lock(&self) -> MutexGuard<'_, Beats> {
+        lock(&self.beats)
     }
 
-    fn note_oldest(&self, open: Option<Duration>) {
-        *self.oldest_transaction.lock().unwrap_or_else(PoisonError::into_inner) = open;
+    pub(super) fn note_failed(&self, ids: &[TaskId]) {
+        lock(&self.failed).extend(ids);
     }
 
-    fn answered(&self) {
-        let now = Some(Instant::now());
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    pub(super) fn note_oldest(&self, open: Option<Duration>) {
+        *lock(&self.oldest_transaction) = open;
     }
+
+    pub(super) fn note(&self, event: Event) {
+        lock(&self.events).push(event);
+    }
+
+    pub(super) fn answered(&self) {
+        *lock(&self.answered) = Some(Instant::now());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The thread.
 pub(super) struct Heartbeat {
     shared: Arc<Shared>,
     end: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
+    ended: watch::Receiver<()>,
+    stop: Arc<Stop>,
 }
 
 impl Heartbeat {
-    pub(super) fn start(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let shared = Arc::new(Shared::default());
+    pub(super) fn start(
+        mill: &Mill,
+        clock: Arc<dyn Clock>,
+        stop: Arc<Stop>,
+    ) -> Result<Self, StoreError> {
+        let shared = Arc::new(Shared::new(clock));
         let end = watch::Sender::new(false);
-        let (beating, ended) = (shared.clone(), end.subscribe());
+        let (lives, ended) = watch::channel(());
+        let beats = beat::beat(mill.clone(), shared.clone(), stop.clone(), end.subscribe());
         // A store may open a connection of this runtime's own.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|e| StoreError::Unavailable(format!("no runtime for the heartbeat: {e}")))?;
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("gristmill-heartbeat".to_owned())
-            .spawn(move || runtime.block_on(beat(store, beating, ended)))
+            .spawn(move || {
+                runtime.block_on(beats);
+                drop(lives);
+            })
             .map_err(|e| StoreError::Unavailable(format!("no thread for the heartbeat: {e}")))?;
-        Ok(Heartbeat { shared, end, thread: Some(thread) })
+        Ok(Heartbeat { shared, end, ended, stop })
     }
 
     pub(super) fn handle(&self) -> Handle {
         Handle(self.shared.clone())
     }
 
-    /// Ends the thread; all leases are settled or given back by now.
+    /// Ends the thread; all leases are settled or given back by now. One that
+    /// waits for a store that is away is not waited for, nor joined: it ends with
+    /// the process.
     pub(super) async fn end(mut self) {
         self.end.send_replace(true);
-        if let Some(thread) = self.thread.take() {
-            // It wakes at once, unless it waits for a store that is away: then
-            // it ends with the process, which must not wait for it.
-            let joined = tokio::task::spawn_blocking(move || thread.join());
-            let _ = tokio::time::timeout(FAREWELL, joined).await;
-        }
+        let _ = self.stop.farewell(FAREWELL, self.ended.changed()).await;
     }
 }
 
 /// Access to the heartbeat. One without a thread holds leases and extends
 /// none.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Handle(Arc<Shared>);
 
+impl Default for Handle {
+    fn default() -> Self {
+        Handle(Arc::new(Shared::new(Arc::new(SystemClock::default()))))
+    }
+}
+
 impl Handle {
-    /// This lease is to be extended from now on.
-    pub(super) fn hold(&self, lease: &Arc<Lease>, length: Duration) {
+    /// What the clock says: take it before a claim is sent.
+    pub(super) fn now(&self) -> Duration {
+        self.0.clock.awake_or_asleep()
+    }
+
+    /// This lease is to be extended from now on. Its claim was sent then.
+    pub(super) fn hold(&self, lease: &Arc<Lease>, length: Duration, sent: Duration) {
         let next = Instant::now() + interval(length);
         let (token, lease) = (lease.token, Arc::downgrade(lease));
         let mut beats = self.0.lock();
-        beats.held.insert(token, Held { lease, length, next });
+        beats.held.insert(token, Held { lease, length, next, sent, told: false });
         // Waking a thread costs more than a claim from memory: only one that
         // would sleep too long.
         let sleeps_past = beats.until.is_none_or(|until| next < until);
         drop(beats);
         if sleeps_past {
             self.0.changed.notify_one();
+        }
+        if length < beat::LOOKS {
+            self.0.shorter.notify_one();
         }
     }
 
@@ -149,126 +209,34 @@ impl Handle {
 
     /// Those that nobody was told of yet.
     pub(super) fn take_failed(&self) -> Vec<TaskId> {
-        std::mem::take(&mut self.0.failed.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.0.failed))
     }
 
     /// How long the oldest transaction is open that slows the store down.
     pub(super) fn oldest_transaction(&self) -> Option<Duration> {
-        *self.0.oldest_transaction.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0.oldest_transaction)
     }
 
     /// How long the store has not answered, if that is too long.
     pub(super) fn away(&self) -> Option<Duration> {
-        let answered = *self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let answered = *lock(&self.0.answered);
         answered.map(|at| at.elapsed()).filter(|silent| *silent > AWAY)
     }
-}
 
-/// Extends and sweeps side by side: a sweep that takes its time, or a store that
-/// does not answer it, holds no lease up.
-async fn beat(store: Arc<dyn Store>, shared: Arc<Shared>, end: watch::Receiver<bool>) {
-    shared.answered();
-    tokio::join!(
-        extend_in_time(store.clone(), shared.clone(), end.clone()),
-        sweep_each_second(store, shared, end)
-    );
-}
-
-async fn extend_in_time(
-    store: Arc<dyn Store>,
-    shared: Arc<Shared>,
-    mut end: watch::Receiver<bool>,
-) {
-    while !*end.borrow() {
-        let (due, until) = due(&shared, Instant::now());
-        if !due.is_empty() {
-            extend(&store, &shared, due).await;
-            continue;
-        }
-        tokio::select! {
-            () = tokio::time::sleep_until(until.into()) => {}
-            () = shared.changed.notified() => {}
-            _ = end.changed() => {}
-        }
-    }
-}
-
-async fn sweep_each_second(
-    store: Arc<dyn Store>,
-    shared: Arc<Shared>,
-    mut end: watch::Receiver<bool>,
-) {
-    while !*end.borrow() {
-        tokio::select! {
-            () = tokio::time::sleep(SWEEP) => {}
-            _ = end.changed() => continue,
-        }
-        match store.sweep().await {
-            Ok(report) => {
-                shared.answered();
-                shared.note_failed(&report.failed);
-                shared.note_oldest(report.oldest_transaction);
-            }
-            Err(error) => tracing::warn!(%error, "the store was not swept"),
-        }
-    }
-}
-
-/// The leases to extend now, and when to look next: in a while when none is held,
-/// since one that is taken up says so.
-fn due(shared: &Shared, now: Instant) -> (Vec<Extension>, Instant) {
-    let mut beats = shared.lock();
-    beats.held.retain(|_, held| held.lease.strong_count() > 0);
-    let due = beats
-        .held
-        .iter()
-        .filter(|(_, held)| held.next <= now)
-        .map(|(token, held)| Extension { token: *token, lease: held.length })
-        .collect();
-    let next = beats.held.values().map(|held| held.next).min();
-    let until = next.unwrap_or(now + SWEEP).min(now + SWEEP);
-    beats.until = Some(until);
-    (due, until)
-}
-
-async fn extend(store: &Arc<dyn Store>, shared: &Shared, due: Vec<Extension>) {
-    let answers = match store.extend(due.clone()).await {
-        Ok(answers) => answers,
-        Err(error) => {
-            // The store is away: try again soon. If it stays away past the
-            // lease, the next answer is *lease lost*.
-            tracing::warn!(%error, "leases were not extended");
-            let soon = Instant::now() + Duration::from_millis(500);
-            let mut beats = shared.lock();
-            for extension in due {
-                if let Some(held) = beats.held.get_mut(&extension.token) {
-                    held.next = soon;
-                }
-            }
-            return;
-        }
-    };
-    shared.answered();
-    let mut beats = shared.lock();
-    for (extension, answer) in due.into_iter().zip(answers) {
-        let Some(open) = beats.held.get_mut(&extension.token) else { continue };
-        open.next = Instant::now() + interval(open.length);
-        let Some(lease) = open.lease.upgrade() else { continue };
-        match answer {
-            ExtendAnswer::Extended { cancelled, lost } => {
-                tell(&lease, &cancelled, Cancel::Operator);
-                tell(&lease, &lost, Cancel::LeaseLost);
-            }
-            ExtendAnswer::LeaseLost => {
-                lease.lost();
-                beats.held.remove(&extension.token);
+    /// Says what happened on the thread.
+    pub(super) fn tell(&self) {
+        for event in std::mem::take(&mut *lock(&self.0.events)) {
+            match event {
+                Event::RanOut { open } => tracing::warn!(
+                    open,
+                    "a lease ran out: the store confirmed no extension in time; its handlers are \
+                     cancelled"
+                ),
+                Event::NotWorthExtending { open } => tracing::warn!(
+                    open,
+                    "a handler is past its time and blocks its thread; its lease is extended no more"
+                ),
             }
         }
-    }
-}
-
-fn tell(lease: &Lease, ids: &[TaskId], why: Cancel) {
-    for id in ids {
-        lease.cancel(*id, why);
     }
 }

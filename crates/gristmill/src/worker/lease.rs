@@ -1,7 +1,9 @@
-//! A claim in hand: its token, which of its tasks should stop, and how many
-//! are still open.
+//! A claim in hand: its token, which of its tasks should stop, how many are
+//! still open, and until when it is to be extended.
 
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use gristmill_core::{TaskId, Token};
 use tokio::sync::watch;
@@ -36,18 +38,51 @@ impl Board {
     }
 }
 
+/// Until when a lease is worth extending. Somebody has to say so again and
+/// again: where every thread of the runtime is blocked nobody does, and the tasks
+/// must not stay with this worker for that.
+#[derive(Debug, Default)]
+struct Worth {
+    /// What runs may take until then, whatever else is said.
+    runs: Option<Instant>,
+    /// What waits to begin or to be settled is tended until then.
+    tended: Option<Instant>,
+}
+
 /// What everyone who deals with a claim shares.
 pub(crate) struct Lease {
     pub(crate) token: Token,
     pub(crate) mill: Mill,
     board: watch::Sender<Board>,
     open: watch::Sender<usize>,
+    worth: Mutex<Worth>,
 }
 
 impl Lease {
     pub(crate) fn new(mill: Mill, token: Token, open: usize) -> Self {
         let (board, open) = (watch::Sender::default(), watch::Sender::new(open));
-        Lease { token, mill, board, open }
+        Lease { token, mill, board, open, worth: Mutex::default() }
+    }
+
+    fn worth(&self) -> MutexGuard<'_, Worth> {
+        // Two instants are valid whatever a panicking holder did.
+        self.worth.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A handler runs, and has until then.
+    pub(crate) fn runs_until(&self, until: Option<Instant>) {
+        self.worth().runs = until;
+    }
+
+    /// Somebody looks after what waits, and will again before then.
+    pub(crate) fn tended_until(&self, until: Instant) {
+        self.worth().tended = Some(until);
+    }
+
+    /// Whether it is worth extending.
+    pub(crate) fn is_worth_extending(&self, now: Instant) -> bool {
+        let worth = self.worth();
+        worth.runs.or(worth.tended).is_none_or(|until| now < until)
     }
 
     /// Tells one task's handler to stop. The first reason stays.

@@ -8,7 +8,8 @@
 //!        ▼
 //!   settler: gathers for a millisecond, one call for many
 //!
-//!   heartbeat (a thread): extends every open lease, sweeps the store
+//!   heartbeat (a thread): extends every open lease, sweeps the store, ends what was
+//!        not extended in time, keeps the time of a stop
 //!   reporter: tells the store how the worker stands, alerts on long waits
 //! ```
 //!
@@ -19,6 +20,7 @@
 mod aside;
 mod attempt;
 mod batch;
+mod beat;
 mod context;
 mod crew;
 mod follower;
@@ -27,9 +29,9 @@ mod handle;
 mod heartbeat;
 pub(crate) mod inline;
 mod lease;
+mod left;
 mod outcome;
 mod overseer;
-mod pause;
 mod processor;
 mod reason;
 mod report;
@@ -47,17 +49,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gristmill_core::{ClaimedTask, QueueName, WorkerId};
+use gristmill_core::{ClaimedTask, Clock, QueueName, SystemClock, WorkerId};
+use tokio::sync::watch;
 
 pub use batch::{BatchContext, Typed};
 pub use context::Context;
 pub use follower::WORD_HOLDS;
 pub use gristmill_core::{HandlerStats, Outcome, When};
 pub use handle::WorkerHandle;
+pub use left::{Left, LeftTask};
 pub use outcome::{IntoOutcome, Plain, fail, release_for, retry_in};
 pub use reason::{Boxable, IntoReason, Local};
 pub use report::{FailedTask, LateQueue, WorkReport, WorkerStats};
-pub use stop::Force;
+pub use stop::{Force, STOP_NOW};
 pub use typed::decode;
 
 use crate::manager::Manager;
@@ -98,6 +102,7 @@ pub struct Worker {
     processors: usize,
     batch: Option<usize>,
     terms: Terms,
+    clock: Arc<dyn Clock>,
     stop_within: Duration,
     force: Force,
     on_failed: Option<OnFailed>,
@@ -126,7 +131,9 @@ impl Worker {
                 drain: false,
                 word_holds: WORD_HOLDS,
                 slow_cycle: SLOW_CYCLE,
+                timed: true,
             },
+            clock: Arc::new(SystemClock::default()),
             stop_within: STOP_WITHIN,
             force: Force::default(),
             on_failed: None,
@@ -222,9 +229,18 @@ impl Worker {
         self
     }
 
-    /// How long handlers may go on after the stop was asked for.
+    /// How long handlers may go on after the stop was asked for: [`STOP_WITHIN`]
+    /// unless said. Then they are cancelled, and [`STOP_NOW`] later the stop is
+    /// over, whatever the store or a handler does.
     pub fn stop_within(mut self, limit: Duration) -> Self {
         self.stop_within = limit;
+        self
+    }
+
+    /// By which clock the worker knows that a lease is over which the store did
+    /// not extend; the machine's unless said.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
         self
     }
 
@@ -236,20 +252,53 @@ impl Worker {
 
     /// Works until `shutdown` ends (or everything is drained): then claims no
     /// more, lets handlers finish within the limit, cancels what is left and
-    /// gives back what was not started. Dropped earlier, the worker stops in
-    /// the same way by itself.
+    /// gives back what was not started. Ends [`STOP_NOW`] after the limit at the
+    /// latest, and says in [`WorkReport::left`] what it did not wait for. Dropped
+    /// earlier, the worker stops in the same way by itself.
     ///
     /// # Errors
     /// When a queue does not exist or has two handlers, or the operating system
     /// denies a thread. A store that goes away is waited for; only a draining worker, which cron
     /// will start again, gives up on it after some tries.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<WorkReport, Error> {
-        let mut handle = self.start().await?;
+        let mut shutdown = std::pin::pin!(shutdown);
+        let handle = tokio::select! {
+            biased;
+            // The store may be away already.
+            () = &mut shutdown => return Ok(WorkReport::default()),
+            handle = self.start() => handle?,
+        };
         tokio::select! {
             report = handle.ended() => return report,
             () = shutdown => {}
         }
         handle.stop().await
+    }
+
+    /// Works until the process is told to stop, or everything is drained. The
+    /// first SIGTERM, SIGINT (Ctrl-C) or SIGHUP stops it as the end of
+    /// `shutdown` does in [`Worker::run`]; the second one ends the patience, and
+    /// the process within [`STOP_NOW`], with exit code
+    /// [`INTERRUPTED`](crate::signal::INTERRUPTED), whatever the store or a
+    /// handler does: also when handlers block every thread. So does a stop that
+    /// left a handler running, [`STOP_NOW`] after this returned: the runtime
+    /// would wait for it for ever. [`crate::signal::Signals`] does the same for
+    /// several workers.
+    ///
+    /// # Errors
+    /// As [`Worker::run`], and when signals cannot be heard.
+    pub async fn run_until_signalled(self) -> Result<WorkReport, Error> {
+        let signals = crate::signal::Signals::listen()?;
+        signals.stops(&self);
+        let ended = self.run(signals.asked()).await;
+        if let Ok(report) = &ended {
+            signals.ended(report);
+        }
+        ended
+    }
+
+    pub(crate) const fn patience(&self) -> Duration {
+        self.stop_within
     }
 
     /// Starts working and returns at once, with a handle to change, watch and
@@ -260,15 +309,28 @@ impl Worker {
     /// denies a thread.
     pub async fn start(mut self) -> Result<WorkerHandle, Error> {
         let served = self.served().await?;
-        let heartbeat = Heartbeat::start(self.mill.store())?;
-        let site = Arc::new(self.site(served, heartbeat.handle())?);
-        let task = tokio::spawn(crew::run(site.clone(), heartbeat, self.manager.take()));
-        Ok(WorkerHandle::new(site, task, self.force))
+        let stop = self.stop();
+        let heartbeat = Heartbeat::start(&self.mill, self.clock.clone(), stop.clone())?;
+        let site = Arc::new(self.site(served, heartbeat.handle(), stop)?);
+        let (ends, ended) = watch::channel(None);
+        let work = crew::run(site.clone(), heartbeat, self.manager.take());
+        tokio::spawn(async move {
+            ends.send_replace(Some(work.await));
+        });
+        Ok(WorkerHandle::new(site, ended, self.force))
     }
 
-    fn site(&self, served: Vec<Arc<Served>>, heartbeat: heartbeat::Handle) -> Result<Site, Error> {
+    fn stop(&self) -> Arc<Stop> {
+        Arc::new(Stop::new(self.stop_within, self.force.clone()))
+    }
+
+    fn site(
+        &self,
+        served: Vec<Arc<Served>>,
+        heartbeat: heartbeat::Handle,
+        stop: Arc<Stop>,
+    ) -> Result<Site, Error> {
         let wish = Wish { processors: self.processors, batch: self.batch, ..Wish::default() };
-        let stop = Stop::new(self.stop_within, self.force.clone());
         let told = (self.on_failed.clone(), self.on_late.clone());
         let (mill, worker) = (self.mill.clone(), WorkerId::random()?);
         Ok(Site::new(mill, worker, served, wish, self.terms.clone(), stop, heartbeat, told))

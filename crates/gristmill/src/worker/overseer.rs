@@ -10,9 +10,13 @@ use super::hand::Hand;
 use super::lease::Cancel;
 use super::runner;
 use super::site::{Alone, Site};
+use super::stop::Phase;
 
-/// How long a cancelled handler may take to come to an end by itself.
+/// How long a cancelled handler may take to come to an end by itself. At a stop
+/// whose patience is over it is less.
 const GRACE: Duration = Duration::from_secs(3);
+/// How often one that must be alone says that it still waits for that.
+const STILL_WAITS: Duration = Duration::from_millis(500);
 
 /// Sees a hand through to its end: everything of it is settled, or on its way.
 pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
@@ -26,14 +30,15 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
     loop {
         let mut running = tokio::spawn(runner::run(site.clone(), hand.clone(), runner));
         let ignored = loop {
-            let why = site.stop.is_over().then_some(Cancel::Stop);
+            let phase = site.stop.phase();
+            let why = (phase >= Phase::Cancels).then_some(Cancel::Stop);
             // Between two attempts: the next one begins now at the earliest.
             let mut next = hand.watch(why, GRACE).unwrap_or_else(|| Instant::now() + hand.timeout);
-            if hand.is_ignoring(GRACE) {
+            if hand.is_ignoring(if phase >= Phase::Leaves { Duration::ZERO } else { GRACE }) {
                 break true;
             }
             let others_turn = !hand.alone && site.is_someone_alone();
-            if site.stop.is_asked() || others_turn || hand.is_late() {
+            if phase >= Phase::Asked || others_turn || hand.is_late() {
                 site.give_back(hand);
             }
             if !slow && start.elapsed() >= limit {
@@ -55,8 +60,7 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
                     break false;
                 }
                 changed = board.changed() => if changed.is_err() { break false },
-                () = site.stop.asked(), if !site.stop.is_asked() => {}
-                () = site.stop.over(), if !site.stop.is_over() => {}
+                () = site.stop.beyond(phase) => {}
                 () = site.someone_alone(), if !hand.alone && !others_turn => {}
                 () = tokio::time::sleep_until(next.into()) => {}
             }
@@ -66,12 +70,13 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
         let (open, following) = hand.abandon();
         runner = following;
         if ignored {
+            site.leave_alone(hand, running.abort_handle(), &open);
             running.abort();
             let queue = &hand.served.name;
             tracing::warn!(%queue, "a handler ignores that it should stop; it is left alone");
         }
         for context in open {
-            site.settler.ended(hand, context, None, true);
+            site.settler.ended(hand, context, None, false, true);
         }
         if site.stop.is_asked() {
             site.give_back(hand);
@@ -117,10 +122,17 @@ async fn pass<'a>(site: &'a Arc<Site>, hand: &Hand) -> Option<Pass<'a>> {
 /// Nothing else runs, and nothing else is in this worker's hands or on its way
 /// there: if the process dies now, no other task loses an attempt.
 async fn alone_at_last<'a>(site: &'a Site, hand: &Hand) -> RwLockWriteGuard<'a, ()> {
-    let gate = site.gate.write().await;
+    let mut gate = std::pin::pin!(site.gate.write());
+    let gate = loop {
+        tokio::select! {
+            gate = &mut gate => break gate,
+            () = tokio::time::sleep(STILL_WAITS) => hand.tend(),
+        }
+    };
     // In this order: a claim that is under way is held before it is over.
     while site.is_claiming() || site.heartbeat.holds_beside(hand.lease.token) {
         tokio::time::sleep(Duration::from_millis(2)).await;
+        hand.tend();
     }
     gate
 }
@@ -163,7 +175,8 @@ mod tests {
         }
         let worker = Worker::new(&mill).queue("q", Arc::new(Never));
         let served = worker.served().await.expect("served");
-        let site = worker.site(served, heartbeat::Handle::default()).expect("a site");
+        let (beats, stop) = (heartbeat::Handle::default(), worker.stop());
+        let site = worker.site(served, beats, stop).expect("a site");
         let queue = site.served.first().expect("a queue");
         let lone = site.claim(queue, false).await.expect("a claim").found.expect("a task");
         // Asked for while the file is locked, and then left: the store gives it

@@ -9,9 +9,10 @@ use gristmill_core::{QueueName, StoreError};
 
 use super::lease::Lease;
 use super::overseer;
-use super::pause::Pause;
 use super::rotation::{Post, Turns};
 use super::site::{Found, Site};
+use crate::outage::{Outage, Part};
+use crate::pause::Pause;
 
 /// Longest wait between two looks at the store.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -44,7 +45,8 @@ struct Idleness {
 impl Processor {
     pub(super) fn new(site: Arc<Site>, number: usize) -> Self {
         // Each begins elsewhere in the rotation.
-        Processor { turns: Turns::from(number), site, number, pause: Pause::default() }
+        let pause = Pause::of(&site.worker, number);
+        Processor { turns: Turns::from(number), site, number, pause }
     }
 
     /// Runs until the stop, until there should be fewer processors or,
@@ -208,7 +210,10 @@ impl Processor {
             tokio::select! {
                 biased;
                 waited = store.wait(&queues, mark, idle_for) => if waited.is_err() {
-                    self.pause.wait().await;
+                    tokio::select! {
+                        () = self.pause.wait() => {}
+                        () = site.stop.asked() => return Ok(None),
+                    }
                 },
                 () = site.freed.notified() => {}
                 () = site.stop.asked() => return Ok(None),
@@ -226,6 +231,7 @@ impl Processor {
         let error = match looked {
             Ok(looked) => {
                 self.pause.over();
+                self.site.mill.outage().answered(Part::Claims);
                 return Ok(Some(looked));
             }
             Err(error) => error,
@@ -234,7 +240,12 @@ impl Processor {
         if self.site.terms.drain && (hopeless || self.pause.failures() >= DRAIN_TRIES) {
             return Err(error);
         }
-        tracing::warn!(%error, "the store did not answer; trying again");
+        if Outage::means(&error) {
+            tracing::debug!(%error, "the store did not answer; trying again");
+            self.site.mill.outage().failed(Part::Claims, &error);
+        } else {
+            tracing::warn!(%error, "nothing can be claimed; trying again");
+        }
         tokio::select! {
             () = self.pause.wait() => {}
             () = self.site.stop.asked() => {}

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use gristmill_core::{ClaimedTask, HandlerStats, QueueName, WorkerId};
 
+use super::Left;
+
 /// What a worker did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkReport {
     /// Attempts that ended as done.
     pub done: u64,
@@ -25,10 +27,13 @@ pub struct WorkReport {
     /// Cycles (a batch from its first start to its last end) that took longer
     /// than [`SLOW_CYCLE`](super::SLOW_CYCLE); each is logged as a warning.
     pub slow_cycles: u64,
+    /// What it left behind as it ended; nothing is the good answer.
+    pub left: Left,
 }
 
 impl WorkReport {
-    pub(super) fn add(&mut self, other: &WorkReport) {
+    /// Adds what another worker did.
+    pub fn add(&mut self, other: &WorkReport) {
         self.done += other.done;
         self.not_done += other.not_done;
         self.released += other.released;
@@ -36,6 +41,7 @@ impl WorkReport {
         self.gone += other.gone;
         self.follow_ups_refused += other.follow_ups_refused;
         self.slow_cycles += other.slow_cycles;
+        self.left.add(&other.left);
     }
 }
 

@@ -34,10 +34,10 @@ impl Reporter {
         let _ = self.task.await;
         let store = self.site.mill.store();
         let forgotten = store.forget_worker(&self.site.worker);
-        match tokio::time::timeout(FAREWELL, forgotten).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "the store did not forget the worker"),
-            Err(_) => tracing::debug!("the store did not answer the worker's farewell"),
+        match self.site.stop.farewell(FAREWELL, forgotten).await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => tracing::debug!(%error, "the store did not forget the worker"),
+            None => tracing::debug!("the store did not answer the worker's farewell"),
         }
     }
 }

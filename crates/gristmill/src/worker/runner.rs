@@ -28,7 +28,7 @@ pub(super) async fn run(site: Arc<Site>, hand: Arc<Hand>, runner: u64) {
     while !site.stop.is_asked() {
         let (open, cancelled) = hand.begin(runner, many);
         for (context, _) in cancelled {
-            settler.ended(&hand, context, None, true);
+            settler.ended(&hand, context, None, false, true);
         }
         let Some(open) = open else { return };
         let tasks = u32::try_from(open.len()).unwrap_or(u32::MAX).max(1);
@@ -49,7 +49,7 @@ pub(super) async fn run(site: Arc<Site>, hand: Arc<Hand>, runner: u64) {
         hand.served.took(ran.took / tasks);
         spent += ran.took;
         for context in ran.open {
-            settler.ended(&hand, context, Some(outcome.clone()), ran.last);
+            settler.ended(&hand, context, Some(outcome.clone()), ran.late, ran.last);
         }
         let over = turn.elapsed() >= TURN;
         if over || ran.last {

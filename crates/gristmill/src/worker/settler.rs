@@ -5,14 +5,14 @@
 //! nothing runs behind it. While the store is busy with some, others gather.
 //! One that somebody's open transaction holds up waits aside.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill_core::policy::refused_follow_up::{Instead, instead};
 use gristmill_core::{
     Became, ClaimedTask, Limits, Outcome, PutAnswer, QueueName, Refusal, SettleAnswer, Settlement,
-    State, Store, StoreError, Task, TaskId,
+    State, Store, StoreError, Task, TaskId, WorkerId,
 };
 use tokio::sync::Notify;
 
@@ -21,15 +21,19 @@ use super::attempt;
 use super::context::Context;
 use super::hand::Hand;
 use super::heartbeat;
-use super::pause::Pause;
+use super::lease::Lease;
+use super::left::Left;
 use super::report::{FailedTask, WorkReport};
 use super::served::Served;
-use super::stop::Stop;
+use super::stop::{Phase, Stop};
+use crate::outage::{Outage, Part};
+use crate::pause::Pause;
 
 /// How long a settlement waits for others.
 const COMPANY: Duration = Duration::from_millis(1);
-/// How long a store may still take when the patience of a stop is over.
-const LAST_WORD: Duration = Duration::from_secs(2);
+/// How long a lease is extended for a settlement that is on its way: as long as a
+/// store may take to answer, and more.
+const ON_ITS_WAY: Duration = Duration::from_secs(60);
 
 pub(crate) type OnFailed = Arc<dyn Fn(FailedTask<'_>) + Send + Sync>;
 
@@ -55,18 +59,33 @@ pub(super) struct Settler {
     wake: Notify,
     aside: Aside,
     report: Mutex<WorkReport>,
+    /// Settlements that the store was asked for and has not answered.
+    asked: AtomicU64,
+    /// What the stop gave up.
+    left: Mutex<Left>,
     heartbeat: heartbeat::Handle,
+    outage: Arc<Outage>,
+    worker: WorkerId,
     on_failed: Option<OnFailed>,
 }
 
 impl Settler {
-    pub(super) fn new(heartbeat: heartbeat::Handle, on_failed: Option<OnFailed>) -> Self {
+    pub(super) fn new(
+        heartbeat: heartbeat::Handle,
+        outage: Arc<Outage>,
+        worker: WorkerId,
+        on_failed: Option<OnFailed>,
+    ) -> Self {
         Settler {
             waiting: Mutex::default(),
             wake: Notify::new(),
             aside: Aside::default(),
             report: Mutex::default(),
+            asked: AtomicU64::new(0),
+            left: Mutex::default(),
             heartbeat,
+            outage,
+            worker,
             on_failed,
         }
     }
@@ -80,18 +99,36 @@ impl Settler {
     }
 
     pub(super) fn report(&self) -> WorkReport {
-        *self.report.lock().unwrap_or_else(PoisonError::into_inner)
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is not on record yet.
+    pub(super) fn unsettled(&self) -> Left {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for pending in &self.lock().list {
+            left.unsettled(&pending.context.queue, pending.context.id);
+        }
+        // They have no names while the store has them.
+        left.unsettled += self.asked.load(Ordering::Acquire) + self.aside.waiting();
+        left
     }
 
     pub(super) fn slow_cycle(&self) {
         self.count(|report| report.slow_cycles += 1);
     }
 
-    /// An attempt ended with what its handler returned, if it did. A cancel
-    /// outweighs it.
-    pub(super) fn ended(&self, hand: &Hand, context: Context, said: Option<Outcome>, urgent: bool) {
+    /// An attempt ended with what its handler returned, if it did, in time or
+    /// late. A cancel outweighs it.
+    pub(super) fn ended(
+        &self,
+        hand: &Hand,
+        context: Context,
+        said: Option<Outcome>,
+        late: bool,
+        urgent: bool,
+    ) {
         let why = hand.lease.cancelled(context.id);
-        match attempt::end(why, said, hand.timeout) {
+        match attempt::end(why, said, late, hand.timeout) {
             Some(outcome) => self.push(hand, context, outcome, urgent),
             None => {
                 self.count(|report| report.lease_lost += 1);
@@ -187,26 +224,34 @@ impl Settler {
     /// Settles, again and again while the store is away: a settlement may be
     /// repeated, and the lease is extended meanwhile.
     async fn settle(&self, store: &dyn Store, stop: &Stop, list: Vec<Pending>) {
-        let mut pause = Pause::default();
+        let mut pause = Pause::of(&self.worker, usize::MAX);
         loop {
             let settlements = list.iter().map(|pending| pending.settlement.clone()).collect();
+            tend(&list);
             let answers = tokio::select! {
-                answers = store.settle(settlements) => answers,
-                () = given_up(stop) => Err(StoreError::Closed),
+                // First of all: a store that refuses at once would be asked for
+                // ever.
+                biased;
+                () = stop.reached(Phase::GivesUp) => return self.give_up(&list),
+                answers = self.ask(store, settlements) => answers,
             };
             match answers {
-                Ok(answers) => return self.recorded(list, answers, store.limits()),
+                Ok(answers) => {
+                    self.outage.answered(Part::Settlements);
+                    return self.recorded(list, answers, store.limits());
+                }
                 Err(StoreError::Held(_)) => {
                     let open = list.len();
                     tracing::warn!(open, "somebody's open transaction holds up settlements");
                     return self.aside.add(list);
                 }
-                Err(error) if error.is_retryable() || !error.wrote_nothing() => {
+                Err(error) if Outage::means(&error) => {
                     let open = list.len();
-                    tracing::warn!(%error, open, "not settled yet; trying again");
+                    tracing::debug!(%error, open, "not settled yet; trying again");
+                    self.outage.failed(Part::Settlements, &error);
                     tokio::select! {
                         () = pause.wait() => {}
-                        () = given_up(stop) => {}
+                        () = stop.reached(Phase::GivesUp) => {}
                     }
                 }
                 // One that cannot be settled must not take the others along.
@@ -221,6 +266,28 @@ impl Settler {
         }
     }
 
+    /// Asks the store, and counts what it was asked for until it answers.
+    async fn ask(
+        &self,
+        store: &dyn Store,
+        settlements: Vec<Settlement>,
+    ) -> Result<Vec<SettleAnswer>, StoreError> {
+        let _asked = Asked::new(&self.asked, settlements.len() as u64);
+        store.settle(settlements).await
+    }
+
+    /// The stop waits no longer for the store.
+    fn give_up(&self, list: &[Pending]) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        for pending in list {
+            left.unsettled(&pending.context.queue, pending.context.id);
+        }
+        drop(left);
+        for pending in list {
+            self.close(&pending.context, 1);
+        }
+    }
+
     fn cannot(&self, list: &[Pending], error: &StoreError) {
         let open = list.len();
         tracing::error!(%error, open, "cannot be settled; the lease will run out");
@@ -232,19 +299,14 @@ impl Settler {
     /// Settles what is aside, by turns, until nothing is. Its leases are
     /// extended meanwhile.
     pub(super) async fn settle_aside(&self, store: &dyn Store, stop: &Stop) {
-        // One patience for all of them: at a stop they do not begin anew.
-        let given_up = given_up(stop);
-        tokio::pin!(given_up);
         while let Some(turn) = self.aside.next() {
             let settlements = turn.iter().map(|pending| pending.settlement.clone()).collect();
+            tend(&turn);
             tokio::select! {
                 biased;
-                () = &mut given_up => {
-                    self.cannot(&turn, &StoreError::Closed);
-                    while let Some(turn) = self.aside.next() {
-                        self.cannot(&turn, &StoreError::Closed);
-                    }
-                    return;
+                () = stop.reached(Phase::GivesUp) => {
+                    self.aside.settled(&turn);
+                    self.give_up(&turn);
                 }
                 // The store itself waits a while for the transaction's end.
                 answer = store.settle(settlements) => match answer {
@@ -386,9 +448,32 @@ fn as_claimed(task: Task) -> ClaimedTask {
     }
 }
 
-async fn given_up(stop: &Stop) {
-    stop.over().await;
-    tokio::time::sleep(LAST_WORD).await;
+/// Their leases are worth extending while the store is asked.
+fn tend(list: &[Pending]) {
+    let until = Instant::now() + ON_ITS_WAY;
+    let mut before: Option<&Arc<Lease>> = None;
+    for lease in list.iter().map(|pending| pending.context.lease()) {
+        if !before.is_some_and(|before| Arc::ptr_eq(before, lease)) {
+            lease.tended_until(until);
+        }
+        before = Some(lease);
+    }
+}
+
+/// Settlements that the store has, until this is dropped.
+struct Asked<'a>(&'a AtomicU64, u64);
+
+impl<'a> Asked<'a> {
+    fn new(asked: &'a AtomicU64, settlements: u64) -> Self {
+        asked.fetch_add(settlements, Ordering::AcqRel);
+        Asked(asked, settlements)
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::AcqRel);
+    }
 }
 
 fn count(report: &mut WorkReport, pending: &Pending, answer: &SettleAnswer) {

@@ -6,17 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill_core::{
-    ClaimRequest, ProcessorReport, Queue, QueueName, StoreError, Token, WorkerId,
+    ClaimRequest, ProcessorReport, Queue, QueueName, StoreError, TaskId, Token, WorkerId,
 };
 use tokio::sync::{Notify, RwLock, watch};
+use tokio::task::AbortHandle;
 
+use super::context::Context;
 use super::hand::Hand;
 use super::heartbeat;
 use super::lease::Lease;
-use super::report::LateQueue;
+use super::report::{LateQueue, WorkReport};
 use super::served::{Busy, Served};
 use super::settler::Settler;
-use super::stop::Stop;
+use super::stop::{Phase, Stop};
 use crate::Mill;
 use crate::metrics::Running;
 
@@ -51,6 +53,8 @@ pub(super) struct Terms {
     pub(super) word_holds: Duration,
     /// A cycle longer than this is reported.
     pub(super) slow_cycle: Duration,
+    /// Whether timeouts are kept: not where a test owns the time.
+    pub(super) timed: bool,
 }
 
 /// One worker.
@@ -60,7 +64,7 @@ pub(super) struct Site {
     pub(super) served: Vec<Arc<Served>>,
     pub(super) wish: watch::Sender<Wish>,
     pub(super) terms: Terms,
-    pub(super) stop: Stop,
+    pub(super) stop: Arc<Stop>,
     pub(super) heartbeat: heartbeat::Handle,
     pub(super) settler: Arc<Settler>,
     pub(super) on_late: Option<OnLate>,
@@ -78,6 +82,17 @@ pub(super) struct Site {
     pub(super) freed: Notify,
     known: Mutex<Option<Known>>,
     cycles: Mutex<HashMap<usize, Cycle>>,
+    /// Handlers that did not come to an end and were left alone.
+    alone_left: Mutex<Vec<LeftAlone>>,
+}
+
+/// A handler that was left alone.
+struct LeftAlone {
+    runner: AbortHandle,
+    /// By the stop: whoever ends now should know of it.
+    by_stop: bool,
+    queue: QueueName,
+    tasks: Vec<TaskId>,
 }
 
 /// The queues as they were read then.
@@ -137,11 +152,13 @@ impl Site {
         served: Vec<Arc<Served>>,
         wish: Wish,
         terms: Terms,
-        stop: Stop,
+        stop: Arc<Stop>,
         heartbeat: heartbeat::Handle,
         told: (Option<super::settler::OnFailed>, Option<OnLate>),
     ) -> Self {
         let (on_failed, on_late) = told;
+        let (outage, beats) = (mill.outage().clone(), heartbeat.clone());
+        let settler = Arc::new(Settler::new(beats, outage, worker.clone(), on_failed));
         Site {
             mill,
             worker,
@@ -149,7 +166,7 @@ impl Site {
             wish: watch::Sender::new(wish),
             terms,
             stop,
-            settler: Arc::new(Settler::new(heartbeat.clone(), on_failed)),
+            settler,
             heartbeat,
             on_late,
             gate: RwLock::new(()),
@@ -160,6 +177,7 @@ impl Site {
             freed: Notify::new(),
             known: Mutex::default(),
             cycles: Mutex::default(),
+            alone_left: Mutex::default(),
         }
     }
 
@@ -209,6 +227,7 @@ impl Site {
         let batch = self.wish.borrow().batch;
         let max = served.batch(batch, settings, self.idle.load(Ordering::Relaxed));
         let store = self.mill.store();
+        let mut sent;
         let claim = loop {
             let request = ClaimRequest {
                 queue: served.name.clone(),
@@ -218,6 +237,7 @@ impl Site {
                 source: self.terms.source.clone(),
                 token: Token::random()?,
             };
+            sent = self.heartbeat.now();
             let claim = store.claim(request).await?;
             self.heartbeat.note_failed(&claim.failed);
             // Those it took cannot be read and have failed: not nothing, but
@@ -234,9 +254,10 @@ impl Site {
             return Ok(Look { next_due, held_back, ..nothing });
         }
         let lease = Arc::new(Lease::new(self.mill.clone(), token, claim.tasks.len()));
-        self.heartbeat.hold(&lease, claim.lease);
+        self.heartbeat.hold(&lease, claim.lease, sent);
         let worker = self.worker.clone();
-        let hand = Hand::new(served.clone(), lease, worker, settings.timeout, claim.tasks);
+        let timeout = (settings.timeout, self.terms.timed);
+        let hand = Hand::new(served.clone(), lease, worker, timeout, claim.tasks);
         let limited = settings.processors_max.is_some();
         let found = Found { hand: Arc::new(hand), one_at_a_time, limited, _busy: busy };
         Ok(Look { found: Some(found), ..nothing })
@@ -268,6 +289,36 @@ impl Site {
         for context in hand.take_waiting() {
             self.settler.give_back(hand, context);
         }
+    }
+
+    /// A handler did not come to an end: nobody waits for it any more.
+    pub(super) fn leave_alone(&self, hand: &Hand, runner: AbortHandle, open: &[Context]) {
+        let mut left = lock(&self.alone_left);
+        left.retain(|left| left.by_stop || !left.runner.is_finished());
+        left.push(LeftAlone {
+            runner,
+            by_stop: self.stop.phase() >= Phase::Cancels,
+            queue: hand.served.name.clone(),
+            tasks: open.iter().map(|context| context.id).collect(),
+        });
+    }
+
+    /// What was done, and what is left as the worker ends now.
+    pub(super) fn report(&self) -> WorkReport {
+        let mut left = self.settler.unsettled();
+        for cycle in lock(&self.cycles).values() {
+            let Some((_, hand)) = &cycle.hand else { continue };
+            for (id, running) in hand.tasks() {
+                let queue = &hand.served.name;
+                if running { left.running(queue, id) } else { left.unsettled(queue, id) }
+            }
+        }
+        for alone in lock(&self.alone_left).iter() {
+            if alone.by_stop || !alone.runner.is_finished() {
+                alone.tasks.iter().for_each(|id| left.running(&alone.queue, *id));
+            }
+        }
+        WorkReport { left, ..self.settler.report() }
     }
 
     /// A processor began or ended a cycle.

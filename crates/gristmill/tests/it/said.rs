@@ -6,7 +6,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 
 /// Keeps what is said on this thread.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Said(Arc<Mutex<Vec<String>>>);
 
 impl Said {
@@ -37,7 +37,7 @@ impl Subscriber for Said {
                 self.0.push_str(&format!("{value:?} "));
             }
         }
-        let mut text = Text(String::new());
+        let mut text = Text(format!("{} ", event.metadata().level()));
         event.record(&mut text);
         self.0.lock().unwrap().push(text.0);
     }

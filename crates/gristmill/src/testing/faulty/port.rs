@@ -70,7 +70,12 @@ impl Store for Faulty {
         self.call(Verb::DeclareQueue, self.inner.declare_queue(declaration)).await
     }
 
-    async fn override_queue(&self, queue: &QueueName, settings: SettingsPatch, by: &str) -> Result<Declared> {
+    async fn override_queue(
+        &self,
+        queue: &QueueName,
+        settings: SettingsPatch,
+        by: &str,
+    ) -> Result<Declared> {
         self.call(Verb::OverrideQueue, self.inner.override_queue(queue, settings, by)).await
     }
 

@@ -4,7 +4,7 @@
 //! finds the disk full; puts are refused from then on, until it could be taken
 //! again or enough is free within the store's own file.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -50,10 +50,23 @@ impl Reserve {
     fn take(&self) -> std::io::Result<()> {
         // Written under another name: half of it is no reserve.
         let aside = self.path.with_extension("room-new");
-        let written = File::create(&aside).and_then(|mut file| {
-            let zeros = [0u8; 1 << 16];
-            (0..ROOM >> 16).try_for_each(|_| file.write_all(&zeros))
-        });
+        let mut file = File::options().create(true).truncate(false).write(true).open(&aside)?;
+        // One process at a time: what another is about to take is not missing.
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        if self.path.exists() {
+            // It was taken between our look and our lock: what was opened is it, or
+            // nothing that anybody needs.
+            let _ = std::fs::remove_file(&aside);
+            return Ok(());
+        }
+        let zeros = [0u8; 1 << 16];
+        let written = file
+            .set_len(0)
+            .and_then(|()| (0..ROOM >> 16).try_for_each(|_| file.write_all(&zeros)));
         written.and_then(|()| std::fs::rename(&aside, &self.path)).inspect_err(|_| {
             let _ = std::fs::remove_file(&aside);
         })
@@ -68,5 +81,40 @@ impl Reserve {
             self.looked = Some(Instant::now());
         }
         given
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests: a broken expectation ends the test")]
+
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn those_who_take_it_at_once_all_have_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("queue.db");
+        File::create(&store).unwrap().set_len(ROOM).unwrap();
+        for _ in 0..5 {
+            let start = Barrier::new(4);
+            let keep = || {
+                let mut reserve = Reserve::new(&store);
+                start.wait();
+                reserve.keep();
+                reserve.is_short()
+            };
+            let short: Vec<bool> = std::thread::scope(|scope| {
+                let keepers: Vec<_> = (0..4).map(|_| scope.spawn(keep)).collect();
+                keepers.into_iter().map(|keeper| keeper.join().unwrap()).collect()
+            });
+            assert_eq!(short, [false; 4]);
+            let mut reserve = Reserve::new(&store);
+            assert_eq!(std::fs::metadata(&reserve.path).unwrap().len(), ROOM);
+            assert!(reserve.give_back());
+        }
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
     }
 }

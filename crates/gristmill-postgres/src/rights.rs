@@ -1,12 +1,10 @@
 //! The database roles of a store: who may put, work, look and operate.
 
-use std::sync::Arc;
-
 use gristmill_core::Result;
 
 use crate::Options;
-use crate::connection::{Texts, in_schema};
-use crate::errors::{Intent, fault};
+use crate::connection::in_schema;
+use crate::deadline::Class;
 use crate::pool::Pool;
 
 const RIGHTS: &str = include_str!("sql/rights.sql");
@@ -35,16 +33,16 @@ pub fn print_for(url: &str) -> Result<String> {
 /// or the role that connects may not make roles or does not own the schema.
 pub async fn make(url: &str) -> Result<()> {
     let (server, options) = crate::url::read(url, Options::default())?;
-    let texts = Arc::new(Texts::new(&options.schema));
-    let pool = Pool::new(server, options.statement_mode, texts, 1)?;
-    let made = run(&pool, &print(&options.schema)).await;
+    let script = print(&options.schema);
+    let pool = Pool::new(server, &Options { connections: 1, ..options })?;
+    let made = run(&pool, &script).await;
     pool.close();
     made
 }
 
 async fn run(pool: &Pool, script: &str) -> Result<()> {
-    let mut connection = pool.take().await?;
+    let mut connection = pool.take(Class::Long).await?;
     connection.begin().await?;
-    connection.script(script).await.map_err(|e| fault(&e, Intent::Write))?;
+    connection.run_script(script).await?;
     connection.commit().await
 }

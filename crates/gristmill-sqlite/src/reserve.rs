@@ -64,9 +64,8 @@ impl Reserve {
             return Ok(());
         }
         let zeros = [0u8; 1 << 16];
-        let written = file
-            .set_len(0)
-            .and_then(|()| (0..ROOM >> 16).try_for_each(|_| file.write_all(&zeros)));
+        let written =
+            file.set_len(0).and_then(|()| (0..ROOM >> 16).try_for_each(|_| file.write_all(&zeros)));
         written.and_then(|()| std::fs::rename(&aside, &self.path)).inspect_err(|_| {
             let _ = std::fs::remove_file(&aside);
         })

@@ -56,7 +56,7 @@ async fn for_good(_: Mail, _: Context) -> Outcome {
 
 async fn in_a_batch(mails: Vec<Typed<Mail>>, batch: BatchContext) -> Result<(), String> {
     for mail in mails {
-        batch.error(mail.id(), &unsent());
+        batch.error(mail.id(), unsent());
     }
     Ok(())
 }

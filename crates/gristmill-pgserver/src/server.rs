@@ -94,7 +94,13 @@ impl Server {
     /// # Errors
     /// As [`Server::shared`].
     pub fn primary() -> Result<PrivateServer> {
-        let settings = [("wal_level", "replica"), ("max_wal_senders", "10")];
+        let settings = [
+            ("wal_level", "replica"),
+            ("max_wal_senders", "10"),
+            // A checkpoint for one new standby must not take away what another
+            // one is about to need.
+            ("wal_keep_size", "256MB"),
+        ];
         PrivateServer::start_with(&settings, &[])
     }
 

@@ -53,6 +53,7 @@ impl<'a> Said<'a> {
         match self.code.get(..2) {
             // The server ends this connection: it may have committed before.
             Some("57" | "08") if intent == Intent::Write => StoreError::Unknown(words),
+            _ if self.code == "40003" && intent == Intent::Write => StoreError::Unknown(words),
             Some("53") if self.code == SqlState::DISK_FULL.code() => StoreError::DiskFull(words),
             _ if self.code == SqlState::INSUFFICIENT_PRIVILEGE.code() => {
                 StoreError::Permission(words)
@@ -225,5 +226,47 @@ mod tests {
             let StoreError::Invalid(told) = &fault else { panic!("{fault:?}") };
             assert!(told.contains("statement_mode=unnamed") && told.contains(words), "{told}");
         }
+    }
+
+    fn said(code: &str, intent: Intent) -> StoreError {
+        Said { words: "why", code, constraint: None }.fault(intent)
+    }
+
+    #[test]
+    fn only_what_passes_is_worth_another_try() {
+        // Resources, a standby, a start, the system, a wait that was cancelled.
+        for code in ["53300", "25006", "25P03", "57P03", "58030", "55000", "40001", "57014"] {
+            assert!(said(code, Intent::Read).is_retryable(), "{code}");
+        }
+        // What the server cannot, its own faults, ours, and the application's.
+        for code in
+            ["0A000", "XX000", "XX001", "42601", "42804", "22P02", "23514", "P0001", "42P01"]
+        {
+            for intent in [Intent::Read, Intent::Write] {
+                let error = said(code, intent);
+                assert!(!error.is_retryable() && error.wrote_nothing(), "{code}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_it_is() {
+        assert!(matches!(said("0A000", Intent::Write), StoreError::NotSupported(_)));
+        assert!(matches!(said("XX000", Intent::Write), StoreError::Fault(_)));
+        assert!(matches!(said("XX002", Intent::Write), StoreError::Corrupt(_)));
+        assert!(matches!(said("42601", Intent::Write), StoreError::Fault(_)));
+        assert!(matches!(said("42883", Intent::Write), StoreError::NotAStore(_)));
+        let lost = said("26000", Intent::Write).to_string();
+        assert!(lost.contains("statement_mode=unnamed"), "{lost}");
+    }
+
+    #[test]
+    fn a_write_whose_connection_ends_is_unknown() {
+        for code in ["57P01", "57P02", "08006", "40003"] {
+            assert!(matches!(said(code, Intent::Write), StoreError::Unknown(_)), "{code}");
+        }
+        assert!(matches!(said("57P01", Intent::Read), StoreError::Unavailable(_)));
+        // It was refused before anything was written.
+        assert!(matches!(said("25006", Intent::Write), StoreError::Unavailable(_)));
     }
 }

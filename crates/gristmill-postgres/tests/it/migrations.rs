@@ -71,3 +71,16 @@ fn the_schema_can_be_read_before_it_is_made() {
     assert!(text.contains("CREATE TABLE mill.task"));
     assert!(!text.contains("gristmill."), "another name stands everywhere");
 }
+
+/// Another process may bring the schema up to date under running ones: what they
+/// have prepared does not fit any more, and is prepared anew.
+#[tokio::test]
+async fn a_schema_that_changes_under_prepared_statements_does_no_harm() {
+    let database = database_within().await;
+    let options = Options { connections: 1, ..Options::default() };
+    let store = PostgresStore::open(&database.url(), options).await.unwrap();
+    declare(&store, "q", SettingsPatch::default()).await;
+    assert_eq!(store.queues().await.unwrap().len(), 1);
+    database.psql("ALTER TABLE gristmill.queue ALTER COLUMN paused_by TYPE varchar").unwrap();
+    assert_eq!(store.queues().await.unwrap().len(), 1);
+}

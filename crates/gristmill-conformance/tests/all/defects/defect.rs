@@ -24,6 +24,7 @@ macro_rules! defects {
                         | Defect::ChecksThenInserts
                         | Defect::TearsPutsApart
                         | Defect::TearsSettlementsApart
+                        | Defect::KeepsWaitersAtTheClose
                 )
             }
         }
@@ -99,6 +100,8 @@ defects! {
     ForgetsCancels => "rule_11",
     /// A settlement and its follow-ups are two steps.
     TearsSettlementsApart => "rule_12",
+    /// Who waits for work is not told that the store is closed.
+    KeepsWaitersAtTheClose => "rule_13",
     /// All runs get the first slot.
     ReusesSlots => "verb_claim",
     /// A paused queue goes on.

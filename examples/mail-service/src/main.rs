@@ -113,6 +113,7 @@ async fn run(args: Args) -> Result<()> {
                 // Claims no more, and lets what runs finish. The second signal
                 // ends the process, whatever a handler does.
                 let report = worker.stop().await?;
+                service::write_metrics(&mill, metrics.as_deref());
                 signals.ended(&report);
                 report
             };

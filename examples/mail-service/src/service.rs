@@ -33,8 +33,13 @@ pub async fn tend(
     control: Option<&Path>,
     metrics: Option<&Path>,
 ) {
-    let mut known = None;
+    let (mut known, mut slow) = (None, 0);
     loop {
+        let report = worker.stats().report;
+        if report.slow_cycles > slow {
+            slow = report.slow_cycles;
+            eprintln!("mail-service: a cycle takes longer than ten seconds ({slow} so far)");
+        }
         let wished = control
             .and_then(|file| std::fs::read_to_string(file).ok())
             .and_then(|text| text.trim().parse::<usize>().ok());
@@ -42,12 +47,17 @@ pub async fn tend(
             known = wished;
             worker.set_processors(wished.unwrap_or(1));
         }
-        if let Some(file) = metrics
-            && let Err(error) = write(file, &mill.metrics().text())
-        {
-            eprintln!("mail-service: {}: {error}", file.display());
-        }
+        write_metrics(mill, metrics);
         tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Writes the metrics: also once after the end, which shows that nothing runs.
+pub fn write_metrics(mill: &Mill, metrics: Option<&Path>) {
+    if let Some(file) = metrics
+        && let Err(error) = write(file, &mill.metrics().text())
+    {
+        eprintln!("mail-service: {}: {error}", file.display());
     }
 }
 

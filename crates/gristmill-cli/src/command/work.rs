@@ -141,24 +141,27 @@ impl Work {
 }
 
 fn as_json(report: &WorkReport) -> serde_json::Value {
-    let mut said = json!({
-        "done": report.done,
-        "not_done": report.not_done,
-        "released": report.released,
-        "lease_lost": report.lease_lost,
-    });
+    let counts = [
+        ("done", report.done),
+        ("not_done", report.not_done),
+        ("released", report.released),
+        ("lease_lost", report.lease_lost),
+    ];
+    let mut said: serde_json::Map<_, _> =
+        counts.into_iter().map(|(name, count)| (name.to_owned(), json!(count))).collect();
     let left = &report.left;
     if !left.is_empty() {
         let tasks = left.tasks.iter().map(|task| {
             json!({ "queue": task.queue.as_str(), "id": task.id.0, "running": task.running })
         });
-        said["left"] = json!({
+        let left = json!({
             "running": left.running,
             "unsettled": left.unsettled,
             "tasks": tasks.collect::<Vec<_>>(),
         });
+        said.insert("left".to_owned(), left);
     }
-    said
+    said.into()
 }
 
 fn sentence(report: &WorkReport) -> String {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   queue_job_processor_cycle_duration_seconds{queue_num}  histogram
+//!   queue_slow_cycles_total{queue_num}                     counter, those over 10 s
 //!   queue_tasks_in_progress{queue_num}                     gauge
 //!   queue_running_workers                                  gauge
 //!   queue_running_job_processors                           gauge
@@ -14,7 +15,7 @@
 
 mod histogram;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -42,6 +43,7 @@ pub struct Metrics(Arc<Mutex<State>>);
 struct State {
     workers: Vec<Weak<dyn Running>>,
     cycles: BTreeMap<u32, Histogram>,
+    slow: BTreeMap<u32, u64>,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -72,13 +74,18 @@ impl Metrics {
         self.lock().cycles.entry(queue).or_default().observe(took);
     }
 
+    /// A cycle on a queue takes too long.
+    pub(crate) fn slow_cycle(&self, queue: u32) {
+        *self.lock().slow.entry(queue).or_default() += 1;
+    }
+
     /// All of it in Prometheus's text format.
     #[must_use]
     pub fn text(&self) -> String {
-        let (workers, cycles) = {
+        let (workers, cycles, slow) = {
             let state = self.lock();
             let workers: Vec<_> = state.workers.iter().filter_map(Weak::upgrade).collect();
-            (workers, state.cycles.clone())
+            (workers, state.cycles.clone(), state.slow.clone())
         };
         let mut in_progress: BTreeMap<u32, u64> = cycles.keys().map(|queue| (*queue, 0)).collect();
         for (queue, tasks) in workers.iter().flat_map(|worker| worker.in_progress()) {
@@ -90,6 +97,12 @@ impl Metrics {
         head(&mut text, name, "How long a processor's cycle on a queue took.", "histogram");
         for (queue, histogram) in &cycles {
             histogram.write(&mut text, name, &format!("queue_num=\"{queue}\""));
+        }
+        let name = "queue_slow_cycles_total";
+        head(&mut text, name, "Cycles that took too long.", "counter");
+        for queue in cycles.keys().chain(slow.keys()).collect::<BTreeSet<_>>() {
+            let cycles = slow.get(queue).copied().unwrap_or_default();
+            let _ = writeln!(text, "{name}{{queue_num=\"{queue}\"}} {cycles}");
         }
         let name = "queue_tasks_in_progress";
         head(&mut text, name, "Tasks that processors have in hand.", "gauge");

@@ -46,6 +46,9 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
                 let (queue, holding) = (&hand.served.name, hand.holding());
                 tracing::warn!(%queue, holding, ?limit, "a cycle takes too long");
                 site.settler.slow_cycle();
+                if let Some(queue) = site.last_known(queue) {
+                    site.mill.metrics().slow_cycle(queue.number);
+                }
             }
             if !slow {
                 next = next.min(start + limit);

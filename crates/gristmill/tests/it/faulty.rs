@@ -14,7 +14,16 @@ pub(crate) struct Bad {
     pub(crate) mill: Mill,
     pub(crate) store: Arc<Faulty>,
     /// It must outlive the store.
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Bad {
+    pub(crate) async fn at(url: &str, folder: Option<tempfile::TempDir>) -> Self {
+        let store = Faulty::over(Mill::open(url).await.unwrap().store());
+        let mill = Mill::over(store.clone());
+        mill.declare::<Mail>().await.unwrap();
+        Bad { mill, store, _folder: folder }
+    }
 }
 
 /// One on each store that needs no server.
@@ -26,11 +35,7 @@ pub(crate) async fn every_store() -> Vec<Bad> {
             "memory:" => kind.to_owned(),
             _ => format!("{kind}{}", folder.path().join("store").display()),
         };
-        let inner = Mill::open(&url).await.unwrap().store();
-        let store = Faulty::over(inner);
-        let mill = Mill::over(store.clone());
-        mill.declare::<Mail>().await.unwrap();
-        all.push(Bad { mill, store, _folder: folder });
+        all.push(Bad::at(&url, Some(folder)).await);
     }
     all
 }

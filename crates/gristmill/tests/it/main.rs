@@ -19,6 +19,7 @@ mod outage;
 mod outage_lines;
 mod postgres;
 mod postgres_effect;
+mod postgres_faulty;
 mod postgres_outage;
 mod postgres_sqlx;
 mod put;
@@ -82,10 +83,15 @@ pub(crate) async fn mills() -> Vec<(Mill, tempfile::TempDir)> {
 }
 
 /// Returns once it holds; looked at again and again, for no signal tells.
-pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, holds: impl AsyncFnMut() -> bool) {
+    within(Duration::from_secs(60), what, holds).await;
+}
+
+/// As [`until`], and it must hold within this time.
+pub(crate) async fn within(limit: Duration, what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !holds().await {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} never came true");
+        assert!(start.elapsed() < limit, "{what}: not within {limit:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

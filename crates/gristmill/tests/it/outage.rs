@@ -13,8 +13,8 @@ use gristmill::worker::{Context, Worker};
 use gristmill::{Mill, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::Mail;
 use crate::said::Said;
+use crate::{Mail, within};
 
 /// Locks a file for a while.
 #[test]
@@ -50,14 +50,6 @@ fn lock(file: &Path, seconds: u64) -> Child {
     child
 }
 
-async fn until(what: &str, limit: Duration, mut holds: impl AsyncFnMut() -> bool) {
-    let start = Instant::now();
-    while !holds().await {
-        assert!(start.elapsed() < limit, "{what}: not within {limit:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 async fn away_for(seconds: u64) {
     let said = Said::default();
     let _listening = tracing::subscriber::set_default(said.clone());
@@ -80,16 +72,16 @@ async fn away_for(seconds: u64) {
     let (stop, stopped) = oneshot::channel::<()>();
     let scheduling = tokio::spawn(scheduler.run(async move { stopped.await.unwrap_or_default() }));
     let runs = || fired.lock().unwrap().len();
-    until("a first fire", Duration::from_secs(10), async || runs() > 0).await;
+    within(Duration::from_secs(10), "a first fire", async || runs() > 0).await;
 
     let (path, start) = (file.clone(), Instant::now());
     let mut locker = tokio::task::spawn_blocking(move || lock(&path, seconds)).await.unwrap();
     let locked = Instant::now();
     // Two seconds, and one more for a machine that is busy.
     let soon = Duration::from_secs(3);
-    until("it is known", soon, async || worker.stats().store_away.is_some()).await;
+    within(soon, "it is known", async || worker.stats().store_away.is_some()).await;
     println!("known {:?} after the lock", locked.elapsed());
-    until("it is said", soon, async || said.count("the store does not answer") == 1).await;
+    within(soon, "it is said", async || said.count("the store does not answer") == 1).await;
     let before = runs();
     let exited = tokio::task::spawn_blocking(move || locker.wait().unwrap()).await.unwrap();
     assert!(exited.success() && start.elapsed() >= Duration::from_secs(seconds));
@@ -97,10 +89,10 @@ async fn away_for(seconds: u64) {
     let back = Instant::now();
     let later = Duration::from_secs(20);
     let missed = usize::try_from(seconds).unwrap() - 1;
-    until("what was missed is made up", later, async || runs() >= before + missed).await;
+    within(later, "what was missed is made up", async || runs() >= before + missed).await;
     println!("all made up {:?} after the lock was gone", back.elapsed());
-    until("it is said", later, async || said.count("the store answers again after") == 1).await;
-    until("it is known", later, async || worker.stats().store_away.is_none()).await;
+    within(later, "it is said", async || said.count("the store answers again after") == 1).await;
+    within(later, "it is known", async || worker.stats().store_away.is_none()).await;
     assert_eq!(said.count("the store does not answer"), 1, "worker and scheduler say it once");
     stop.send(()).unwrap();
     scheduling.await.unwrap().unwrap();

@@ -26,7 +26,7 @@ impl TaskType for Transfer {
     const QUEUE: &'static str = "transfers";
 }
 
-async fn database() -> Database {
+pub(crate) async fn database() -> Database {
     let made = tokio::task::spawn_blocking(|| Server::shared()?.database("mill", |_| Ok(())));
     made.await.unwrap().unwrap()
 }
@@ -73,18 +73,12 @@ async fn a_transaction_that_stays_open_shows_in_the_metrics() {
     holder.batch_execute(begin).await.unwrap();
     let worker = Worker::new(&mill).handle(|_: Mail, _| async { Ok::<(), String>(()) });
     let handle = worker.start().await.unwrap();
-    let shown = async {
-        loop {
-            let text = mill.metrics().text();
-            let line =
-                text.lines().find_map(|l| l.strip_prefix("queue_oldest_transaction_seconds "));
-            if line.is_some_and(|seconds| seconds.parse::<f64>().unwrap() > 0.0) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), shown).await.expect("it shows");
+    crate::within(Duration::from_secs(20), "it shows", async || {
+        let text = mill.metrics().text();
+        let line = text.lines().find_map(|l| l.strip_prefix("queue_oldest_transaction_seconds "));
+        line.is_some_and(|seconds| seconds.parse::<f64>().unwrap() > 0.0)
+    })
+    .await;
     handle.stop().await.unwrap();
 }
 

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill::core::{Backoff, Token};
 use gristmill::postgres::tokio_postgres::{Client, Error, NoTls, connect};
@@ -174,9 +174,8 @@ async fn the_sum_is_right_whoever_is_killed(payments: i64, kills: usize) {
     let (mut killed, mut at_work) = (0, 0);
     while killed < kills {
         let victim = &mut workers[dice.below(WORKERS)];
-        while victim.attempts(folder.path()).0 == 0 && standing().await > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let began = || victim.attempts(folder.path()).0 > 0;
+        crate::until("an attempt", async || began() || standing().await == 0).await;
         if standing().await == 0 {
             break;
         }
@@ -188,11 +187,7 @@ async fn the_sum_is_right_whoever_is_killed(payments: i64, kills: usize) {
         at_work += usize::from(begun > ended);
         *victim = Process::start(folder.path());
     }
-    let start = Instant::now();
-    while standing().await > 0 {
-        assert!(start.elapsed() < Duration::from_secs(180), "it does not end");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    crate::within(Duration::from_secs(180), "all end", async || standing().await == 0).await;
     drop(workers);
 
     let stats = mill.inspect().queue("payments").await.unwrap();

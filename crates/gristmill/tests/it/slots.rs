@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill::Mill;
 use gristmill::worker::{Context, Worker, WorkerHandle};
 use tokio::sync::Notify;
 
-use crate::{Mail, mills};
+use crate::{Mail, mills, until};
 
 /// What runs now: the name of each task, its count and its slot, and how to let
 /// it end.
@@ -43,21 +43,13 @@ impl Running {
     }
 
     async fn begins(&self, name: &str) -> Run {
-        let start = Instant::now();
-        loop {
-            if let Some(run) = self.of(name) {
-                return run;
-            }
-            assert!(start.elapsed() < Duration::from_secs(20), "{name} never began");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        until("it begins", async || self.of(name).is_some()).await;
+        self.of(name).unwrap()
     }
 
     async fn end(&self, name: &str) {
         self.begins(name).await.end.notify_one();
-        while self.of(name).is_some() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        until("it ends", async || self.of(name).is_none()).await;
     }
 }
 
@@ -150,11 +142,8 @@ async fn the_bare_count_tells_how_busy_it_is_and_falls_into_its_trap() {
             assert_eq!((run.concurrent, run.slot), (Some(counted), None), "{name}");
         }
         running.end("a").await;
-        let settled = Instant::now();
-        while mill.inspect().queue("mails").await.unwrap().processing > 2 {
-            assert!(settled.elapsed() < Duration::from_secs(20));
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        let processing = async || mill.inspect().queue("mails").await.unwrap().processing;
+        until("it is settled", async || processing().await <= 2).await;
         mill.put(Mail::to("d")).await.unwrap();
         // The trap: it counts two, as the one does that still runs.
         assert_eq!(running.begins("d").await.concurrent, Some(2));

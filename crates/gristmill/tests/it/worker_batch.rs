@@ -70,9 +70,8 @@ async fn what_a_failed_batch_leaves_open_comes_back_one_by_one() {
         });
         let handle = worker.start().await.unwrap();
         let all = || async { mill.inspect().queue("mails").await.unwrap() };
-        while all().await.counters.done < 4 || all().await.failed < 1 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("all ended", async || all().await.counters.done >= 4 && all().await.failed >= 1)
+            .await;
         // The store has it a moment before the worker counts it.
         until("the last count", async || handle.stats().queues[0].1.processed == 9).await;
         let stats = handle.stats().queues[0].1.clone();
@@ -157,9 +156,7 @@ async fn a_handler_knows_everything_about_its_attempt() {
             }
         });
         let handle = worker.start().await.unwrap();
-        while *ran.lock().unwrap() < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("two runs", async || *ran.lock().unwrap() >= 2).await;
         let report = handle.stop().await.unwrap();
         assert_eq!((report.done, report.not_done), (1, 1));
     }

@@ -3,13 +3,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill::worker::{Context, Worker};
 use gristmill::{Mill, TaskType};
 use serde::{Deserialize, Serialize};
 
-use crate::{Mail, mills, unhurried};
+use crate::{Mail, mills, unhurried, until};
 
 macro_rules! task_type {
     ($name:ident, $queue:literal) => {
@@ -24,14 +24,6 @@ macro_rules! task_type {
 task_type!(Flood, "flood");
 task_type!(Drip, "drip");
 task_type!(Drop, "drop");
-
-async fn until(what: impl AsyncFn() -> bool) {
-    let start = Instant::now();
-    while !what().await {
-        assert!(start.elapsed() < Duration::from_secs(20), "it did not come true");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
 
 async fn done(mill: &Mill, queue: &str) -> u64 {
     mill.inspect().queue(queue).await.unwrap().counters.done
@@ -62,24 +54,24 @@ async fn processors_come_and_go_and_queues_are_switched() {
             .await
             .unwrap();
         mill.put_all((0..200).map(Mail::to)).run().await.unwrap();
-        until(async || running.load(Ordering::SeqCst) == 1).await;
+        until("it", async || running.load(Ordering::SeqCst) == 1).await;
         worker.set_processors(8);
-        until(async || running.load(Ordering::SeqCst) == 8).await;
+        until("it", async || running.load(Ordering::SeqCst) == 8).await;
         let views = mill.store().workers().await.unwrap();
         assert_eq!((views.len(), &views[0].report.id), (1, worker.id()));
         // A processor of its own for the trickle: it is served at once.
         worker.move_processor(0, Some("drip")).unwrap();
         assert!(worker.move_processor(0, Some("drap")).unwrap_err().to_string().contains("drip"));
         worker.set_processors(2);
-        until(async || running.load(Ordering::SeqCst) <= 1).await;
+        until("it", async || running.load(Ordering::SeqCst) <= 1).await;
         mill.put(Drip(1)).await.unwrap();
-        until(async || done(&mill, "drip").await == 1).await;
+        until("it", async || done(&mill, "drip").await == 1).await;
         worker.serve("mails", false).unwrap();
-        until(async || running.load(Ordering::SeqCst) == 0).await;
+        until("it", async || running.load(Ordering::SeqCst) == 0).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(running.load(Ordering::SeqCst), 0);
         worker.serve("mails", true).unwrap();
-        until(async || running.load(Ordering::SeqCst) == 1).await;
+        until("it", async || running.load(Ordering::SeqCst) == 1).await;
         assert!(worker.stats().store_away.is_none());
         worker.stop().await.unwrap();
         assert!(mill.store().workers().await.unwrap().is_empty());
@@ -178,7 +170,7 @@ async fn behind_a_flood(mill: &Mill, flood: u64, trickle: usize) {
         mill.put(Drop(now)).await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    until(async || waits.lock().unwrap().len() == 2 * trickle).await;
+    until("it", async || waits.lock().unwrap().len() == 2 * trickle).await;
     worker.stop().await.unwrap();
     let longest = waits.lock().unwrap().iter().copied().max().unwrap();
     // A rotation is a batch from each: fifty of the flood. One may be in
@@ -205,7 +197,7 @@ async fn an_alert_says_that_tasks_wait_too_long() {
             .start()
             .await
             .unwrap();
-        until(async || !late.lock().unwrap().is_empty()).await;
+        until("it", async || !late.lock().unwrap().is_empty()).await;
         assert!(late.lock().unwrap()[0] > most);
         worker.stop().await.unwrap();
     }
@@ -216,16 +208,16 @@ async fn a_pause_gives_back_what_was_claimed_ahead() {
     for (mill, _folder) in mills().await {
         mill.put_all((0..500).map(Mail::to)).run().await.unwrap();
         let worker = unhurried(&mill).await;
-        until(async || done(&mill, "mails").await > 50).await;
+        until("it", async || done(&mill, "mails").await > 50).await;
         let queue = gristmill::QueueName::new("mails").unwrap();
         mill.store().pause_queue(&queue, true, "me").await.unwrap();
         // What is in hand finishes, the rest waits with its attempts.
         let stats = || async { mill.inspect().queue("mails").await.unwrap() };
-        until(async || stats().await.processing == 0).await;
+        until("it", async || stats().await.processing == 0).await;
         let (waiting, finished) = (stats().await.ready, stats().await.counters.done);
         assert!(waiting > 0 && waiting + finished == 500);
         mill.store().pause_queue(&queue, false, "me").await.unwrap();
-        until(async || done(&mill, "mails").await == 500).await;
+        until("it", async || done(&mill, "mails").await == 500).await;
         assert_eq!(worker.stop().await.unwrap().not_done, 0);
     }
 }

@@ -45,18 +45,22 @@ impl Watched {
 #[tokio::test]
 async fn a_lease_ends_at_its_holder_whatever_the_store_says() {
     for fault in [Fault::Hangs, Fault::Refuses, Fault::UnknownDone] {
-        for bad in every_store().await {
-            let (watched, lease) = (Watched::default(), Duration::from_millis(600));
-            let worker = watched.start(&bad, lease).await;
-            let start = Instant::now();
-            bad.store.fails_at(&[Verb::Extend], fault);
-            watched.cancelled.notified().await;
-            let took = start.elapsed();
-            assert!(took > lease / 3 && took < lease + lease, "{fault:?}: {took:?}");
-            until("it counts", async || worker.stats().report.lease_lost == 1).await;
-            bad.store.heal();
-            worker.stop().await.unwrap();
-        }
+        ends_at_its_holder(every_store().await, fault).await;
+    }
+}
+
+pub(crate) async fn ends_at_its_holder(stores: Vec<Bad>, fault: Fault) {
+    for bad in stores {
+        let (watched, lease) = (Watched::default(), Duration::from_millis(600));
+        let worker = watched.start(&bad, lease).await;
+        let start = Instant::now();
+        bad.store.fails_at(&[Verb::Extend], fault);
+        watched.cancelled.notified().await;
+        let took = start.elapsed();
+        assert!(took > lease / 3 && took < lease + lease, "{fault:?}: {took:?}");
+        until("it counts", async || worker.stats().report.lease_lost == 1).await;
+        bad.store.heal();
+        worker.stop().await.unwrap();
     }
 }
 

@@ -35,6 +35,8 @@ async fn child() {
     let log = std::sync::Arc::new(log);
     let mut term =
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();
+    // From here on it hears a signal.
+    std::fs::write(folder.join(format!("{}.ready", std::process::id())), "").unwrap();
     let worker = Worker::new(&mill).processors(2).stop_within(STOP_WITHIN);
     let report = worker
         .handle(move |mail: Mail, context: Context| {
@@ -140,15 +142,11 @@ fn wait(child: &mut Process, limit: Duration) -> (Duration, bool) {
 }
 
 async fn until_empty(mill: &Mill, limit: Duration) {
-    let start = Instant::now();
-    loop {
+    crate::within(limit, "nothing is left", async || {
         let stats = mill.inspect().queue("mails").await.unwrap();
-        if stats.total() == stats.failed {
-            return;
-        }
-        assert!(start.elapsed() < limit, "{stats:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        stats.total() == stats.failed
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -271,6 +269,8 @@ async fn a_poison_task_fails_with_a_reason_and_its_neighbours_finish() {
         assert!(stats.failed <= 1 && start.elapsed() < Duration::from_secs(30), "{stats:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    let ready = site.0.path().join(format!("{}.ready", child.0.id()));
+    crate::until("it hears", async || ready.exists()).await;
     terminate(&child);
     assert!(wait(&mut child, Duration::from_secs(10)).1);
     assert_eq!(deaths, 3);

@@ -36,8 +36,8 @@ impl Steps {
 
 /// The handler ends well, but the store is away: what was done is not on record,
 /// and the worker ends all the same and says so.
-async fn stops_while_the_store(fault: Fault) {
-    for Bad { mill, store, .. } in every_store().await {
+pub(crate) async fn stops_while(stores: Vec<Bad>, fault: Fault) {
+    for Bad { mill, store, .. } in stores {
         mill.put(Mail::to("a")).await.unwrap();
         let (steps, within) = (Steps::default(), Duration::from_millis(100));
         let worker = steps.handle(Worker::new(&mill).stop_within(within)).start().await.unwrap();
@@ -59,17 +59,17 @@ async fn stops_while_the_store(fault: Fault) {
 
 #[tokio::test]
 async fn a_stop_ends_while_the_store_refuses() {
-    stops_while_the_store(Fault::Refuses).await;
+    stops_while(every_store().await, Fault::Refuses).await;
 }
 
 #[tokio::test]
 async fn a_stop_ends_while_the_store_hangs() {
-    stops_while_the_store(Fault::Hangs).await;
+    stops_while(every_store().await, Fault::Hangs).await;
 }
 
 #[tokio::test]
 async fn a_stop_ends_while_every_answer_is_unknown() {
-    stops_while_the_store(Fault::UnknownUndone).await;
+    stops_while(every_store().await, Fault::UnknownUndone).await;
 }
 
 /// A second signal while the first one's patience lasts, with a claim that never

@@ -12,41 +12,27 @@ use gristmill::testing::TestMill;
 use gristmill::worker::{Context, Worker};
 
 use crate::said::Said;
-use crate::{Mail, mills, unhurried};
+use crate::{Mail, mills, unhurried, until, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_waits_for_a_store_that_is_away_and_goes_on() {
     let (mill, folder) = mills().await.pop().unwrap();
     mill.put_all((0..200).map(Mail::to)).run().await.unwrap();
     let worker = unhurried(&mill).await;
-    while worker.stats().report.done == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("a first one", async || worker.stats().report.done > 0).await;
     let thief = Connection::open(folder.path().join("test.db")).unwrap();
     thief.execute_batch("BEGIN IMMEDIATE").unwrap();
     let locked = Instant::now();
-    while worker.stats().store_away.is_none() {
-        assert!(
-            locked.elapsed() < Duration::from_secs(3),
-            "it does not say that the store is away"
-        );
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let away = || worker.stats().store_away;
+    within(Duration::from_secs(3), "it says so", async || away().is_some()).await;
     println!("said so after {:?}", locked.elapsed());
-    tokio::time::sleep(Duration::from_secs(2)).await;
     let before = worker.stats().report.done;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    until("it lasts", async || away().is_some_and(|away| away > Duration::from_secs(4))).await;
     assert_eq!(worker.stats().report.done, before);
     thief.execute_batch("ROLLBACK").unwrap();
-    let back = Instant::now();
-    while mill.inspect().queue("mails").await.unwrap().total() > 0 {
-        assert!(back.elapsed() < Duration::from_secs(20));
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    while worker.stats().store_away.is_some() {
-        assert!(back.elapsed() < Duration::from_secs(25));
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let total = async || mill.inspect().queue("mails").await.unwrap().total();
+    within(Duration::from_secs(20), "all is done", async || total().await == 0).await;
+    within(Duration::from_secs(5), "it is back", async || away().is_none()).await;
     let report = worker.stop().await.unwrap();
     assert_eq!((report.done, report.lease_lost), (200, 0));
 }
@@ -59,48 +45,43 @@ async fn a_handler_that_ignores_its_cancel_cannot_settle_after_its_lease_is_anot
             .await
             .unwrap();
         mill.put(Mail::to("x")).await.unwrap();
-        let runs = Arc::new(AtomicU32::new(0));
-        let count = runs.clone();
+        let (runs, returns) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (count, returned) = (runs.clone(), returns.clone());
+        let (release, blocks) = std::sync::mpsc::channel::<()>();
+        let blocks = Arc::new(Mutex::new(blocks));
         let deaf = Worker::new(&mill)
             .handle(move |_: Mail, _| {
                 count.fetch_add(1, Ordering::SeqCst);
-                async {
+                let (blocks, returned) = (blocks.clone(), returned.clone());
+                async move {
                     // Deaf, and on a thread of the runtime.
-                    std::thread::sleep(Duration::from_secs(5));
+                    let _ = blocks.lock().unwrap().recv();
+                    returned.fetch_add(1, Ordering::SeqCst);
                     Ok::<(), String>(())
                 }
             })
             .start()
             .await
             .unwrap();
-        while runs.load(Ordering::SeqCst) == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("a start", async || runs.load(Ordering::SeqCst) == 1).await;
         // It has been given up after its time and three seconds of grace.
-        let start = Instant::now();
-        while mill.inspect().queue("mails").await.unwrap().processing > 0 {
-            assert!(start.elapsed() < Duration::from_secs(4), "it is still waited for");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let processing = async || mill.inspect().queue("mails").await.unwrap().processing;
+        within(Duration::from_secs(4), "it is given up", async || processing().await == 0).await;
         deaf.serve("mails", false).unwrap();
         let held = Arc::new(Mutex::new(None));
         let tell = held.clone();
         let other = Worker::new(&mill)
             .handle(move |_: Mail, context: Context| {
                 *tell.lock().unwrap() = Some(context.attempt);
-                async {
-                    std::thread::sleep(Duration::from_millis(50));
-                    Err::<(), _>("not yet")
-                }
+                async { Err::<(), _>("not yet") }
             })
             .start()
             .await
             .unwrap();
-        while held.lock().unwrap().is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until("the other has it", async || held.lock().unwrap().is_some()).await;
         // The deaf one returns meanwhile, and nobody hears it.
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        drop(release);
+        until("it returned", async || returns.load(Ordering::SeqCst) == 1).await;
         other.stop().await.unwrap();
         let report = deaf.stop().await.unwrap();
         assert_eq!((report.done, report.not_done), (0, 1));
@@ -130,12 +111,11 @@ async fn what_does_not_start_within_two_seconds_goes_back() {
             .start()
             .await
             .unwrap();
-        let start = Instant::now();
-        let stats = || async { mill.inspect().queue("mails").await.unwrap() };
-        while stats().await.processing != 1 || stats().await.ready != 24 {
-            assert!(start.elapsed() < Duration::from_secs(4), "{:?}", stats().await);
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        within(Duration::from_secs(4), "all but one are back", async || {
+            let stats = mill.inspect().queue("mails").await.unwrap();
+            (stats.processing, stats.ready) == (1, 24)
+        })
+        .await;
         worker.stop().await.unwrap();
         let request = gristmill::core::ListRequest { limit: 100, ..Default::default() };
         let page = mill.inspect().list(request).await.unwrap();
@@ -156,9 +136,8 @@ async fn an_operator_cancels_what_runs() {
             .start()
             .await
             .unwrap();
-        while mill.inspect().queue("mails").await.unwrap().processing == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let queue = async || mill.inspect().queue("mails").await.unwrap();
+        until("it runs", async || queue().await.processing == 1).await;
         let operation = Operation {
             action: Action::Cancel,
             selection: Selection::Ids(vec![id]),
@@ -167,11 +146,7 @@ async fn an_operator_cancels_what_runs() {
             note: None,
         };
         mill.store().operate(operation).await.unwrap();
-        let start = Instant::now();
-        while mill.inspect().queue("mails").await.unwrap().total() > 0 {
-            assert!(start.elapsed() < Duration::from_secs(5));
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        within(Duration::from_secs(5), "it is gone", async || queue().await.total() == 0).await;
         worker.stop().await.unwrap();
         assert_eq!(mill.inspect().queue("mails").await.unwrap().counters.cancelled, 1);
     }
@@ -226,11 +201,7 @@ async fn a_task_that_fails_by_its_last_leases_end_is_told_of_once() {
             worker.start().await.unwrap()
         };
         let workers = [start().await, start().await];
-        let begun = Instant::now();
-        while told.lock().unwrap().is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "nobody was told");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("somebody is told", async || !told.lock().unwrap().is_empty()).await;
         for worker in workers {
             worker.stop().await.unwrap();
         }

@@ -392,6 +392,10 @@ impl Store for Observed {
         self.inner.limits()
     }
 
+    fn flush_limit(&self) -> Option<usize> {
+        self.inner.flush_limit()
+    }
+
     async fn close(&self) -> Result<()> {
         observe!(self.close())
     }

@@ -210,6 +210,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Its limits.
     fn limits(&self) -> &Limits;
 
+    /// Most tasks that a flush of a bulk put should have now, because others
+    /// wait for the store's one writer; nothing when nobody does. A hint.
+    fn flush_limit(&self) -> Option<usize> {
+        None
+    }
+
     /// Ends the store's own threads after what was asked before is done.
     /// Calls that come later answer [`StoreError::Closed`].
     async fn close(&self) -> Result<()>;

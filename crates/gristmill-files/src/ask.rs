@@ -16,6 +16,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) least: Sync,
     /// A verb failed after it had changed something.
     pub(crate) broken: bool,
+    /// How many tasks were put from outside.
+    pub(crate) puts: usize,
 }
 
 impl Desk<'_> {

@@ -51,6 +51,8 @@ pub(crate) struct Held {
     pub(crate) new_ids: BTreeSet<Id>,
     /// When what is seen of the time was last written down, monotonic.
     pub(crate) seen: Option<Duration>,
+    /// How long the last sync took.
+    pub(crate) synced: Duration,
 }
 
 /// Why a payload cannot be had.

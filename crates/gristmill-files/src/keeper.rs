@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gristmill_core::{Clock, Limits, Result, Signs, StoreError, Timestamp, WakeSignal};
+use gristmill_core::{Clock, Crowd, Limits, Result, Signs, StoreError, Timestamp, WakeSignal};
 
 use crate::ask::{Ask, Desk, Order};
 use crate::checkpoint::Prepared;
@@ -38,6 +38,7 @@ pub(crate) struct Setup {
     pub(crate) wake: Arc<WakeSignal>,
     pub(crate) waiting: Arc<AtomicUsize>,
     pub(crate) signs: Signs,
+    pub(crate) crowd: Arc<Crowd>,
 }
 
 /// The thread's own things.
@@ -190,10 +191,15 @@ impl Keeper {
         self.locked_out = matches!(turn, Err(StoreError::Busy(_)));
         let turn = turn.map_err(Broken::Whole)?;
         self.setup.signs.give();
+        if turn.crowded || group.len() > 1 {
+            self.setup.crowd.saw();
+        }
+        let began = Instant::now();
         let clock = &self.setup.clock;
         let (mut held, others) = take_up(&self.setup, self.held.take()).map_err(Broken::Whole)?;
         if others {
             self.shared = Some(Instant::now());
+            self.setup.crowd.saw();
             // Who wrote it may be gone before its second is over.
             if held.any_relaxed() {
                 self.unsynced.get_or_insert_with(Instant::now);
@@ -203,7 +209,7 @@ impl Keeper {
         let now = clock.now();
         held.heal(now).map_err(Broken::Whole)?;
         held.ledger.observe(&**clock, turn.waited);
-        let mut desk = Desk { held: &mut held, now, least: Sync::Light, broken: false };
+        let mut desk = Desk { held: &mut held, now, least: Sync::Light, broken: false, puts: 0 };
         let mut outcomes = Vec::with_capacity(group.len());
         for ask in group.iter_mut() {
             let outcome = ask.run(&mut desk);
@@ -213,7 +219,7 @@ impl Keeper {
             }
             outcomes.push(outcome);
         }
-        let least = desk.least;
+        let (least, puts) = (desk.least, desk.puts);
         let draft = held.draft(&**clock, now).map_err(Broken::Group)?;
         match held.write(&draft, least) {
             Ok(Sync::Full) => self.unsynced = None,
@@ -225,6 +231,8 @@ impl Keeper {
             Err(Unwritten::Nothing(error)) => return Err(Broken::Group(error)),
             Err(Unwritten::Unknown(error)) => return Err(Broken::Whole(error)),
         }
+        let synced = held.synced;
+        self.setup.crowd.measure(puts, began.elapsed().saturating_sub(synced), synced);
         if let Err(error) = step_checkpoint(&self.setup, &mut self.syncing, &mut held, now) {
             tracing::warn!(%error, "no checkpoint could be made");
         }

@@ -74,6 +74,7 @@ pub(crate) fn load(spool: &Spool, limits: &Limits, opener: Opener, now: Timestam
         checkpoint: segment,
         unapplied: false,
         suspect: false,
+        synced: std::time::Duration::ZERO,
         seen: None,
         new_ids,
     };

@@ -1,9 +1,13 @@
 //! Taking turns on one folder: an advisory lock that a killed process frees.
+//!
+//! Such a lock is not fair, so whoever waits for it stands at a turnstile, which
+//! is a lock on the folder itself.
 
 use std::fs::{File, TryLockError};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gristmill_core::{Result, StoreError};
+use gristmill_core::{Result, StoreError, Turnstile};
 
 use crate::errors::fault;
 use crate::spool::{LOCK, Spool};
@@ -18,32 +22,38 @@ const LONG: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
+    turnstile: Turnstile,
 }
 
 /// The lock while it is held.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
-    lock: &'a Lock,
+    lock: &'a File,
     /// How long it was waited for.
     pub(crate) waited: Duration,
+    /// Others had it or stood in front.
+    pub(crate) crowded: bool,
 }
 
 impl Lock {
-    pub(crate) fn new(file: File) -> Self {
-        Lock { file }
+    pub(crate) fn new(file: File, folder: &Path) -> Self {
+        Lock { file, turnstile: Turnstile::new(File::open(folder).ok()) }
     }
 
     /// Waits for the turn.
-    pub(crate) fn take(&self, spool: &Spool, patience: Duration) -> Result<Turn<'_>> {
+    pub(crate) fn take(&mut self, spool: &Spool, patience: Duration) -> Result<Turn<'_>> {
         let asked = Instant::now();
+        let standing = self.turnstile.enter();
+        let mut crowded = standing.crowded;
         loop {
             match self.file.try_lock() {
                 Ok(()) => {
-                    let turn = Turn { lock: self, waited: asked.elapsed() };
+                    let turn = Turn { lock: &self.file, waited: asked.elapsed(), crowded };
                     // Held or not, it means nothing if others lock another one.
                     return spool.in_place().map(|()| turn);
                 }
                 Err(TryLockError::WouldBlock) if asked.elapsed() < patience => {
+                    crowded = true;
                     let long = asked.elapsed() > LONG;
                     std::thread::sleep(if long { SELDOM } else { OFTEN });
                 }
@@ -63,7 +73,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         // Nothing can be done when even this fails; the end of the process
         // frees it.
-        let _ = self.lock.file.unlock();
+        let _ = self.lock.unlock();
     }
 }
 

@@ -2,7 +2,7 @@
 //! durable it must be.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill_core::memory::Changes;
 use gristmill_core::{Clock, Durability, Result, StoreError, TaskId, Timestamp};
@@ -200,7 +200,9 @@ impl Held {
             return Err(Unwritten::Nothing(error));
         }
         if sync == Sync::Full {
+            let began = Instant::now();
             self.intent.sync().map_err(Unwritten::Unknown)?;
+            self.synced = began.elapsed();
         }
         // Decided, unless the folder is not there any more: then the files must
         // not go to whatever is in its place.

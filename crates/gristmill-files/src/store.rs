@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use gristmill_core::memory::State as Ledger;
-use gristmill_core::{Limits, Result, StoreError, WakeSignal, Watchdog, lock_holder};
+use gristmill_core::{Crowd, Limits, Result, StoreError, WakeSignal, Watchdog, lock_holder};
 use tokio::sync::oneshot;
 
 use crate::Options;
@@ -32,6 +32,7 @@ pub struct FilesStore {
     pub(crate) spool: Spool,
     pub(crate) limits: Limits,
     pub(crate) wake: Arc<WakeSignal>,
+    pub(crate) crowd: Arc<Crowd>,
     waiting: Arc<AtomicUsize>,
     orders: Sender<Order>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -56,7 +57,7 @@ impl FilesStore {
         let signs = watchdog.signs(0);
         spool.disk = Arc::new(Watched { disk: spool.disk.clone(), signs: signs.clone() });
         signs.give();
-        let lock = Lock::new(spool.hold()?);
+        let mut lock = Lock::new(spool.hold()?, spool.root());
         let turn = lock.take(&spool, options.busy_timeout)?;
         let now = options.clock.now();
         if spool.begin(options.create)? == Begun::New {
@@ -73,6 +74,7 @@ impl FilesStore {
         drop(turn);
         let wake = Arc::new(WakeSignal::default());
         let waiting = Arc::new(AtomicUsize::new(0));
+        let crowd = Arc::new(Crowd::default());
         let setup = Setup {
             spool: spool.clone(),
             clock: options.clock.clone(),
@@ -83,6 +85,7 @@ impl FilesStore {
             wake: wake.clone(),
             waiting: waiting.clone(),
             signs: signs.clone(),
+            crowd: crowd.clone(),
         };
         signs.end(true);
         let keeper = Keeper::new(setup, lock, present, held);
@@ -95,6 +98,7 @@ impl FilesStore {
             spool,
             limits: options.limits,
             wake,
+            crowd,
             waiting,
             orders,
             thread: Mutex::new(Some(thread)),

@@ -24,6 +24,7 @@ impl Store for FilesStore {
     async fn put(&self, request: PutRequest) -> Result<PutReport> {
         self.ask(Light, move |desk| {
             let now = desk.now;
+            desk.puts += request.tasks.len();
             desk.ledger().put(request.clone(), now)
         })
         .await
@@ -275,6 +276,10 @@ impl Store for FilesStore {
 
     fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    fn flush_limit(&self) -> Option<usize> {
+        self.crowd.flush_limit()
     }
 
     async fn close(&self) -> Result<()> {

@@ -56,6 +56,7 @@ impl Write<'_, '_> {
         if request.atomic && report.has_fault() {
             report = report.undone();
         }
+        self.puts += request.tasks.len();
         self.count_answers(&queue, &report.answers);
         Ok(report)
     }

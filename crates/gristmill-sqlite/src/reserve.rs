@@ -85,8 +85,6 @@ impl Reserve {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests: a broken expectation ends the test")]
-
     use std::sync::Barrier;
 
     use super::*;

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use gristmill_core::{Clock, Limits, Result, Signs, StoreError, WakeSignal, Watchdog, lock_holder};
+use gristmill_core::{
+    Clock, Crowd, Limits, Result, Signs, StoreError, WakeSignal, Watchdog, lock_holder,
+};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -34,6 +36,7 @@ pub struct SqliteStore {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) wake: Arc<WakeSignal>,
+    pub(crate) crowd: Arc<Crowd>,
     /// The store's own name, to know a transaction on another file by.
     pub(crate) id: String,
     waiting: Arc<AtomicUsize>,
@@ -74,6 +77,7 @@ impl SqliteStore {
         let asked = Arc::new(Mutex::new(asked));
         let wake = Arc::new(WakeSignal::default());
         let waiting = Arc::new(AtomicUsize::new(0));
+        let crowd = Arc::new(Crowd::default());
         let setup = Setup {
             clock: options.clock.clone(),
             limits: options.limits.clone(),
@@ -81,6 +85,7 @@ impl SqliteStore {
             busy_timeout: options.busy_timeout,
             wake: wake.clone(),
             waiting: waiting.clone(),
+            crowd: crowd.clone(),
             place: place.clone(),
             signs: opening,
         };
@@ -100,6 +105,7 @@ impl SqliteStore {
             clock: options.clock,
             limits: options.limits,
             wake,
+            crowd,
             id,
             waiting,
             orders,

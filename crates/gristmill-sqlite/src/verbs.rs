@@ -213,6 +213,10 @@ impl Store for SqliteStore {
         &self.limits
     }
 
+    fn flush_limit(&self) -> Option<usize> {
+        self.crowd.flush_limit()
+    }
+
     async fn close(&self) -> Result<()> {
         self.end().await
     }

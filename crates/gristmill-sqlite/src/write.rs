@@ -28,6 +28,8 @@ pub(crate) struct Write<'a, 'c> {
     group: Deltas,
     /// Queues in which work may have become claimable.
     pub(crate) woken: Vec<QueueName>,
+    /// How many tasks were put from outside.
+    pub(crate) puts: usize,
     /// The next number as it is written; what differs is written at the end.
     stored_next_id: Option<i64>,
 }
@@ -57,6 +59,7 @@ impl<'a, 'c> Write<'a, 'c> {
             deltas: Deltas::default(),
             group: Deltas::default(),
             woken: Vec::new(),
+            puts: 0,
             stored_next_id,
         }
     }

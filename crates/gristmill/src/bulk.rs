@@ -1,6 +1,6 @@
 //! Bulk puts: any number of tasks in constant memory, a flush at a time.
 
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
@@ -82,7 +82,8 @@ pub struct Bulk<'a, I> {
     mill: &'a Mill,
     queue: &'static str,
     tasks: I,
-    flush: usize,
+    /// Tasks a flush, if somebody said so.
+    flush: Option<usize>,
     counts_refused: bool,
     progress: Option<Watch<'a>>,
 }
@@ -92,18 +93,20 @@ type Watch<'a> = Box<dyn FnMut(&BulkProgress) + Send + 'a>;
 
 impl<I> std::fmt::Debug for Bulk<'_, I> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Bulk({}, flushes of {})", self.queue, self.flush)
+        write!(f, "Bulk({}, flushes of {})", self.queue, self.flush.unwrap_or(FLUSH))
     }
 }
 
 impl<'a, I> Bulk<'a, I> {
     pub(crate) fn new(mill: &'a Mill, queue: &'static str, tasks: I) -> Self {
-        Bulk { mill, queue, tasks, flush: FLUSH, counts_refused: false, progress: None }
+        Bulk { mill, queue, tasks, flush: None, counts_refused: false, progress: None }
     }
 
-    /// Tasks a flush, at least 50 and at most what the store takes.
+    /// Tasks a flush, at least 50 and at most what the store takes. Unless
+    /// this is said they are 1,000, and fewer while others wait for the store:
+    /// on SQLite and in a file spool they wait for a flush.
     pub fn flush(mut self, tasks: usize) -> Self {
-        self.flush = tasks.max(FLUSH_MIN);
+        self.flush = Some(tasks.max(FLUSH_MIN));
         self
     }
 
@@ -150,37 +153,40 @@ where
     pub async fn run_stream(mut self) -> Result<BulkReport, Error> {
         let queue = QueueName::new(self.queue)?;
         let store = self.mill.store();
-        let size = self.flush.min(store.limits().put_tasks);
+        let size = self.flush.unwrap_or(FLUSH).min(store.limits().put_tasks);
         let mut report = BulkReport::default();
         let mut first_refused = None;
-        let mut gathered = gather(&mut self.tasks, size).await;
+        let mut input = Input { tasks: &mut self.tasks, size, ahead: Vec::new(), end: None };
+        let mut ready = Vec::new();
         loop {
-            let tasks = match gathered {
-                Ok(tasks) if tasks.is_empty() => break,
-                Ok(tasks) => tasks,
-                // What was put before it stands and is told of.
-                Err(cause) => return Err(stopped(report, 0, 0, cause)),
-            };
+            if ready.is_empty() {
+                ready = match input.take().await {
+                    Ok(tasks) if tasks.is_empty() => break,
+                    Ok(tasks) => tasks,
+                    // What was put before it stands and is told of.
+                    Err(cause) => return Err(stopped(report, 0, 0, cause)),
+                };
+            }
+            // Who said how large a flush is gets it.
+            let limit = self.flush.is_none().then(|| store.flush_limit()).flatten();
+            let rest = ready.split_off(limit.unwrap_or(size).clamp(1, ready.len()));
+            let tasks = std::mem::replace(&mut ready, rest);
             let unknown = tasks.len();
             let request = PutRequest { queue: queue.clone(), tasks, atomic: false };
             let mut putting = store.put(request);
             // The next flush is read and encoded while this one is under way,
             // and this one is told of as soon as it is acknowledged.
-            // An input that has ended is not asked again.
-            let more = if unknown < size { 0 } else { size };
-            let mut gathering = pin!(gather(&mut self.tasks, more));
-            let mut ahead = None;
             let flushed = loop {
                 tokio::select! {
                     biased;
                     flushed = &mut putting => break flushed,
-                    gathered = &mut gathering, if ahead.is_none() => ahead = Some(gathered),
+                    () = input.read(), if !input.is_read() => {}
                 }
             };
             let answers = match flushed {
                 Ok(flushed) => flushed.answers,
                 Err(cause) => {
-                    let ahead = ahead.and_then(Result::ok).map_or(0, |tasks| tasks.len());
+                    let ahead = ready.len() + input.ahead.len();
                     return Err(stopped(report, unknown, ahead, cause.into()));
                 }
             };
@@ -202,10 +208,6 @@ where
             if let Some(watch) = &mut self.progress {
                 watch(&report);
             }
-            gathered = match ahead {
-                Some(gathered) => gathered,
-                None => gathering.await,
-            };
         }
         tell_skipped(self.queue, report.duplicates, report.enqueued);
         match first_refused.filter(|_| !self.counts_refused) {
@@ -220,18 +222,44 @@ fn stopped(acknowledged: BulkReport, unknown: usize, ahead: usize, cause: Error)
     Box::new(BulkError { acknowledged, unknown, ahead, cause }).into()
 }
 
-/// The next tasks of the input, as many as a flush holds.
-async fn gather<T: TaskType, S: Stream<Item = T> + Unpin>(
-    input: &mut S,
+/// Where tasks come from, and those that were read ahead.
+struct Input<'s, S> {
+    tasks: &'s mut S,
+    /// Tasks a flush holds at most.
     size: usize,
-) -> Result<Vec<NewTask>, Error> {
-    let mut tasks = Vec::with_capacity(size);
-    while tasks.len() < size
-        && let Some(task) = next(input).await
-    {
-        tasks.push(RawTask::typed(&task)?.into_new_task()?);
+    ahead: Vec<NewTask>,
+    /// It is not asked again: it has ended, or has a task without a form.
+    end: Option<Result<(), Error>>,
+}
+
+impl<T: TaskType, S: Stream<Item = T> + Unpin> Input<'_, S> {
+    /// Whether the next flush is read, as far as there is one.
+    fn is_read(&self) -> bool {
+        self.end.is_some() || self.ahead.len() >= self.size
     }
-    Ok(tasks)
+
+    /// Reads the next flush. What was read is kept when this is dropped.
+    async fn read(&mut self) {
+        while !self.is_read() {
+            match next(self.tasks).await.map(|task| RawTask::typed(&task)?.into_new_task()) {
+                Some(Ok(task)) => self.ahead.push(task),
+                Some(Err(cause)) => self.end = Some(Err(cause)),
+                None => self.end = Some(Ok(())),
+            }
+        }
+    }
+
+    /// The next flush; nothing at the end.
+    async fn take(&mut self) -> Result<Vec<NewTask>, Error> {
+        self.read().await;
+        if let Some(Err(_)) = &self.end
+            && let Some(Err(cause)) = self.end.replace(Ok(()))
+        {
+            self.ahead.clear();
+            return Err(cause);
+        }
+        Ok(std::mem::replace(&mut self.ahead, Vec::with_capacity(self.size)))
+    }
 }
 
 /// One debug line with both counts, when anything was skipped.

@@ -37,7 +37,7 @@ impl Round {
 
 impl Drop for Round {
     fn drop(&mut self) {
-        for end in ["", "-wal", "-shm"] {
+        for end in ["", "-wal", "-shm", "-room"] {
             let mut path = self.0.clone().into_os_string();
             path.push(end);
             // A file that is not there is what is wanted.

@@ -24,10 +24,23 @@ const LINE_BYTES: u64 = 8 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Flush {
     pub(crate) tasks: Vec<NewTask>,
+    /// The number of each one's line.
+    pub(crate) lines: Vec<u64>,
     /// Bytes read for it.
     pub(crate) bytes: u64,
-    /// The number of its last line.
-    pub(crate) last_line: u64,
+}
+
+impl Flush {
+    /// Its first tasks, at most so many; the rest stays.
+    pub(crate) fn split(&mut self, most: usize) -> Flush {
+        let at = most.max(1).min(self.tasks.len());
+        let (tasks, lines) = (self.tasks.split_off(at), self.lines.split_off(at));
+        // What was read is told of with the last ones.
+        let bytes = if tasks.is_empty() { 0 } else { self.bytes };
+        let rest = Flush { tasks, lines, bytes };
+        let first = std::mem::replace(self, rest);
+        Flush { bytes: first.bytes - bytes, ..first }
+    }
 }
 
 /// One line with everything that can be said about a task.
@@ -95,13 +108,13 @@ impl<R: BufRead> Reader<R> {
             }
             self.line += 1;
             flush.bytes += read as u64;
-            flush.last_line = self.line;
             if line.len() as u64 > LINE_BYTES {
                 return Err(self.wrong(&format!("it is longer than {LINE_BYTES} bytes")));
             }
             let text = line.trim_ascii();
             if !text.is_empty() {
                 flush.tasks.push(self.task(text)?);
+                flush.lines.push(self.line);
             }
         }
         Ok(flush)

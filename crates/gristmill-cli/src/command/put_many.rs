@@ -8,6 +8,7 @@ use gristmill::core::{NewTask, PutAnswer, Refusal};
 use gristmill::{BulkReport, QueueName};
 use indicatif::ProgressBar;
 
+use super::ndjson::Flush;
 use super::put::{answer_json, options, put, refused};
 use super::{Session, ndjson};
 use crate::args::PutArgs;
@@ -50,16 +51,22 @@ impl PutMany {
         let mut report = BulkReport::default();
         let mut first_refusal = None;
         let mut lines_done = 0;
-        while let Some(flush) = flushes.recv().await {
-            let flush = flush.map_err(|failure| Self::stopped(failure, &report, lines_done))?;
-            if flush.tasks.is_empty() {
-                break;
+        let mut read = Flush::default();
+        loop {
+            if read.tasks.is_empty() {
+                let Some(flush) = flushes.recv().await else { break };
+                read = flush.map_err(|failure| Self::stopped(failure, &report, lines_done))?;
+                if read.tasks.is_empty() {
+                    break;
+                }
             }
+            let flush = read.split(mill.store().flush_limit().unwrap_or(usize::MAX));
+            let last_line = flush.lines.last().copied().unwrap_or(lines_done);
             let tasks = flush.tasks.into_iter().map(|task| fit(contract, task, false)).collect();
             let answers = put(&mill, &self.queue, tasks, self.create)
                 .await
                 .map_err(|error| Self::stopped(error.into(), &report, lines_done))?;
-            lines_done = flush.last_line;
+            lines_done = last_line;
             if session.output.json {
                 let lines: Vec<_> = answers.iter().map(answer_json).collect();
                 session.output.values(&lines)?;

@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use gristmill_core::{Clock, Durability, Limits, QueueName, Result, Signs, StoreError, WakeSignal};
+use gristmill_core::{
+    Clock, Crowd, Durability, Limits, QueueName, Result, Signs, StoreError, Turnstile, WakeSignal,
+};
 use rusqlite::{Connection, params};
 
 use crate::ask::{Ask, Order, Weight};
@@ -59,6 +61,7 @@ pub(crate) struct Setup {
     pub(crate) busy_timeout: Duration,
     pub(crate) wake: Arc<WakeSignal>,
     pub(crate) waiting: Arc<AtomicUsize>,
+    pub(crate) crowd: Arc<Crowd>,
     pub(crate) place: Place,
     pub(crate) signs: Signs,
 }
@@ -69,6 +72,7 @@ pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) 
         db: Db::own(conn),
         orders,
         setup,
+        turnstile: lock::turnstile(setup.place.path()),
         known: Known::default(),
         synchronous: Sync::Full,
         unsynced: None,
@@ -81,6 +85,8 @@ pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) 
         seen: None,
         changes: 0,
         locked_out: false,
+        began: Instant::now(),
+        puts: 0,
     };
     while let Some(group) = writer.gather() {
         setup.signs.give();
@@ -107,6 +113,8 @@ struct Writer<'c> {
     db: Db<'c>,
     orders: &'c Receiver<Order>,
     setup: &'c Setup,
+    /// Turns with other processes.
+    turnstile: Turnstile,
     known: Known,
     synchronous: Sync,
     /// Since when something of a relaxed queue is not synced.
@@ -130,6 +138,9 @@ struct Writer<'c> {
     changes: u64,
     /// The lock was not free within the time for it.
     locked_out: bool,
+    /// When it began, and how many tasks were put in it.
+    began: Instant,
+    puts: usize,
 }
 
 impl Writer<'_> {
@@ -287,7 +298,12 @@ impl Writer<'_> {
             self.roll_back();
             return Err(Broken::Midway(error));
         }
+        let held = self.began.elapsed();
         self.commit()?;
+        if group.len() > 1 {
+            self.setup.crowd.saw();
+        }
+        self.setup.crowd.measure(self.puts, held, self.began.elapsed().saturating_sub(held));
         self.clamped = false;
         match sync {
             Sync::Full => self.unsynced = None,
@@ -310,7 +326,12 @@ impl Writer<'_> {
         if self.shared.is_some_and(|since| since.elapsed() < SHARED) {
             lock::give_way();
         }
-        let waited = lock::take(&self.db, self.setup.busy_timeout).map_err(|e| fault(&e))?;
+        let taken = lock::take(&self.db, &mut self.turnstile, self.setup.busy_timeout)
+            .map_err(|e| fault(&e))?;
+        if taken.crowded {
+            self.setup.crowd.saw();
+        }
+        (self.began, self.puts) = (Instant::now(), 0);
         let refreshed = self.setup.place.check().and_then(|()| self.known.refresh(&self.db));
         match refreshed {
             Ok(Others::Silent) => {}
@@ -319,6 +340,7 @@ impl Writer<'_> {
                 // and every undone group it would slow down who is alone.
                 if others == Others::Wrote {
                     self.shared = Some(Instant::now());
+                    self.setup.crowd.saw();
                 }
                 self.setup.wake.wake_all();
             }
@@ -327,7 +349,7 @@ impl Writer<'_> {
                 return Err(error);
             }
         }
-        if let Err(error) = self.look_at_clock(waited) {
+        if let Err(error) = self.look_at_clock(taken.waited) {
             self.roll_back();
             return Err(error);
         }
@@ -371,6 +393,7 @@ impl Writer<'_> {
             outcomes.push(outcome);
         }
         write.flush()?;
+        self.puts += write.puts;
         Ok(write.woken)
     }
 

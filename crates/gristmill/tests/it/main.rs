@@ -9,6 +9,7 @@
 )]
 
 mod bulk;
+mod bulk_beside;
 mod contract;
 mod copy;
 mod copy_back;

@@ -1,0 +1,122 @@
+//! Whether others wait for a store's one writer, and how much a flush of a bulk
+//! put may hold then: whoever waits, waits for a flush.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Somebody who waited within this time is thought to come again.
+const LATELY: Duration = Duration::from_millis(250);
+/// How long a flush may hold the lock before its sync. Where syncs are quick, so
+/// are those who wait, and it is less: some syncs' worth.
+const LONGEST: Duration = Duration::from_millis(5);
+const SHORTEST: Duration = Duration::from_millis(1);
+const SYNCS: u32 = 3;
+/// Fewer tasks tell little about how long one takes, and smaller flushes would
+/// spend their time waiting for syncs.
+const FEWEST: usize = 50;
+/// As long as nothing was measured.
+const AT_FIRST: usize = 100;
+
+/// What a store's writer sees of those who wait for it.
+#[derive(Debug)]
+pub struct Crowd {
+    began: Instant,
+    /// When somebody waited, in microseconds since then; nothing at first.
+    waited: AtomicU64,
+    /// What a task of a flush takes, in nanoseconds.
+    task: AtomicU64,
+    /// What a sync takes, in nanoseconds.
+    sync: AtomicU64,
+}
+
+impl Default for Crowd {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        Crowd { began: Instant::now(), waited: zero(), task: zero(), sync: zero() }
+    }
+}
+
+impl Crowd {
+    /// Somebody waits, or has just waited.
+    pub fn saw(&self) {
+        self.waited.store(self.micros().max(1), Ordering::Relaxed);
+    }
+
+    /// So many tasks were put, for which the lock was held so long and the disk
+    /// waited for so long.
+    pub fn measure(&self, tasks: usize, held: Duration, synced: Duration) {
+        if tasks < FEWEST {
+            return;
+        }
+        let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
+        learn(&self.task, held / tasks);
+        learn(&self.sync, synced);
+    }
+
+    /// Most tasks that a flush should have now; nothing when nobody waits.
+    #[must_use]
+    pub fn flush_limit(&self) -> Option<usize> {
+        let waited = self.waited.load(Ordering::Relaxed);
+        let lately = u64::try_from(LATELY.as_micros()).unwrap_or(u64::MAX);
+        if waited == 0 || self.micros().saturating_sub(waited) > lately {
+            return None;
+        }
+        let task = self.task.load(Ordering::Relaxed);
+        if task == 0 {
+            return Some(AT_FIRST);
+        }
+        let sync = Duration::from_nanos(self.sync.load(Ordering::Relaxed));
+        let may = sync.saturating_mul(SYNCS).clamp(SHORTEST, LONGEST);
+        let tasks = may.as_nanos() / u128::from(task);
+        Some(usize::try_from(tasks).unwrap_or(usize::MAX).max(FEWEST))
+    }
+
+    fn micros(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Moves a value a quarter of the way to what was seen; only one thread does.
+fn learn(value: &AtomicU64, seen: Duration) {
+    let seen = u64::try_from(seen.as_nanos()).unwrap_or(u64::MAX / 4).clamp(1, u64::MAX / 4);
+    let old = value.load(Ordering::Relaxed);
+    let new = if old == 0 { seen } else { (old * 3 + seen) / 4 };
+    value.store(new, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_flush_is_as_large_as_it_likes_while_nobody_waits() {
+        let crowd = Crowd::default();
+        crowd.measure(1_000, millis(10), millis(2));
+        assert_eq!(crowd.flush_limit(), None);
+        crowd.saw();
+        assert!(crowd.flush_limit().is_some());
+    }
+
+    #[test]
+    fn it_holds_the_lock_for_some_syncs_and_five_milliseconds_at_most() {
+        for (sync, most) in [(millis(40), 500), (millis(1), 300), (Duration::ZERO, 100)] {
+            let crowd = Crowd::default();
+            crowd.saw();
+            crowd.measure(1_000, millis(10), sync);
+            assert_eq!(crowd.flush_limit(), Some(most), "{sync:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_never_under_fifty() {
+        let crowd = Crowd::default();
+        crowd.saw();
+        assert_eq!(crowd.flush_limit(), Some(AT_FIRST));
+        crowd.measure(1_000, millis(10_000), millis(1));
+        assert_eq!(crowd.flush_limit(), Some(FEWEST));
+    }
+}

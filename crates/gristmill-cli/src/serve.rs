@@ -2,7 +2,7 @@
 //! tasks fare meanwhile.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill::core::observed::StoreEvent;
 use gristmill::core::{Became, SettleAnswer};
@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 
-use crate::exec::{BrokenHandler, Leaving};
+use crate::exec::{BrokenHandler, Leaving, Runs};
 use crate::failure::{Exit, Failure};
 use crate::output::{cut, last_line, time};
 pub(crate) use crate::stderr::say;
@@ -124,7 +124,7 @@ pub(crate) async fn serve(
     workers: Vec<Staffed>,
     scheduler: Option<Scheduler>,
     leaving: &Leaving,
-    tell: Tell,
+    (runs, tell): (&Runs, Tell),
 ) -> Result<Served, Failure> {
     let serves_none = workers.is_empty();
     workers.iter().for_each(|staffed| signals.stops(&staffed.worker));
@@ -133,7 +133,7 @@ pub(crate) async fn serve(
     signals.before_the_end(move || ends.kill());
     let listening = tokio::spawn(announce(signals.asked(), signals.forced(), leaving.clone()));
     let (over, ended) = oneshot::channel();
-    let telling = tokio::spawn(tell_of(mill.clone(), mill.watch(), tell, ended));
+    let telling = tokio::spawn(tell_of(mill.clone(), mill.watch(), runs.clone(), tell, ended));
     let mut running = JoinSet::new();
     for staffed in workers {
         running.spawn(staffed.run(signals.asked()));
@@ -223,10 +223,11 @@ async fn announce(
 async fn tell_of(
     mill: Mill,
     mut events: broadcast::Receiver<StoreEvent>,
+    runs: Runs,
     tell: Tell,
     mut over: oneshot::Receiver<()>,
 ) {
-    let mut started: HashMap<TaskId, (QueueName, Instant)> = HashMap::new();
+    let mut started: HashMap<TaskId, QueueName> = HashMap::new();
     loop {
         let event = tokio::select! {
             biased;
@@ -235,18 +236,22 @@ async fn tell_of(
         };
         match event {
             Ok(StoreEvent::Claimed { queue, tasks, .. }) if started.len() < REMEMBERED => {
-                let now = Instant::now();
-                started.extend(tasks.into_iter().map(|id| (id, (queue.clone(), now))));
+                started.extend(tasks.into_iter().map(|id| (id, queue.clone())));
             }
             Ok(StoreEvent::Settled { id, answer }) => {
-                let Some((queue, since)) = started.remove(&id) else { continue };
-                let took = duration::show(since.elapsed());
+                let took = runs.take(id).map(duration::show);
+                let Some(queue) = started.remove(&id) else { continue };
                 if let Some(line) = ended(&mill, id, &answer, tell).await {
-                    say(format_args!("{queue} #{id} {line} (after {took})"));
+                    // One that was given back unstarted took no time.
+                    let took = took.map_or_else(String::new, |took| format!(" (after {took})"));
+                    say(format_args!("{queue} #{id} {line}{took}"));
                 }
             }
             Ok(_) => {}
-            Err(broadcast::error::RecvError::Lagged(_)) => started.clear(),
+            Err(broadcast::error::RecvError::Lagged(_)) => {
+                started.clear();
+                runs.forget();
+            }
             Err(broadcast::error::RecvError::Closed) => return,
         }
     }

@@ -186,6 +186,12 @@ mod tests {
                 json!({"to": "a", "user_ids": [u64::MAX]}),
                 "user_ids[0]: 18446744073709551615 is more than an int64 holds",
             ),
+            (
+                serde_json::from_str(r#"{"to": "a", "user_ids": [-9223372036854775809]}"#)
+                    .expect("JSON"),
+                "user_ids[0]: a whole number from -9223372036854775808 to 9223372036854775807 is \
+                 wanted",
+            ),
             (json!({"to": "a", "user_ids": [], "body": "?"}), "body: the text is not base64"),
             (
                 json!({"user_idz": "a", "to": null, "user_ids": []}),

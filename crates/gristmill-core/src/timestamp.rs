@@ -82,9 +82,26 @@ impl FromStr for Timestamp {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse::<jiff::Timestamp>()
-            .map(|instant| Timestamp(instant.as_microsecond()))
+            .map(|instant| instant.as_microsecond())
+            .map(|micros| {
+                Timestamp(if is_leap_second(text) { next_second(micros) } else { micros })
+            })
             .map_err(|_| TimestampError(text.to_owned()))
     }
+}
+
+/// Whether a time's second is the sixtieth. It is read as the second before, and a
+/// task would start before its time.
+fn is_leap_second(text: &str) -> bool {
+    let time = text.split_once(['T', 't', ' ']).map_or("", |(_, time)| time);
+    matches!(
+        time.as_bytes(),
+        [_, _, b':', _, _, b':', b'6', b'0', ..] | [_, _, _, _, b'6', b'0', ..]
+    )
+}
+
+const fn next_second(micros: i64) -> i64 {
+    (micros.div_euclid(1_000_000) + 1) * 1_000_000
 }
 
 #[cfg(test)]
@@ -104,5 +121,20 @@ mod tests {
         assert_eq!(instant.to_string(), "2026-11-15T08:30:00.000001Z");
         assert_eq!(Timestamp::MAX.to_string().parse::<Timestamp>(), Ok(Timestamp::MAX));
         assert!("tomorrow".parse::<Timestamp>().is_err());
+    }
+
+    #[test]
+    fn a_leap_second_is_not_early() {
+        let next: Timestamp = "2017-01-01T00:00:00Z".parse().expect("a time");
+        for leap in [
+            "2016-12-31T23:59:60Z",
+            "2016-12-31 23:59:60.5Z",
+            "2017-01-01T01:59:60+02:00",
+            "20161231T235960Z",
+        ] {
+            assert_eq!(leap.parse(), Ok(next), "{leap}");
+        }
+        let before: Timestamp = "2016-12-31T23:59:59.9Z".parse().expect("a time");
+        assert!(before < next);
     }
 }

@@ -19,7 +19,7 @@ use super::schedules::rule_text;
 use crate::args::UpArgs;
 use crate::config::{self, Config, QueueConfig};
 use crate::contracts::Contracts;
-use crate::exec::{Broken, Exec, Leaving};
+use crate::exec::{Broken, Exec, Leaving, Runs};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, count};
 use crate::serve::{Staffed, Tell, say, serve};
@@ -65,11 +65,17 @@ impl Up {
         }
         let program = self.program(session, &url);
         introduce(session.output, &self.config, &url, &program, &config, &seeded)?;
-        let leaving = Leaving::default();
-        let workers = workers(&mill, &url, &config, session.output, &leaving, &contracts);
-        let served =
-            serve(&signals, &mill, workers, Some(Scheduler::new(&mill)), &leaving, Tell::All)
-                .await?;
+        let (leaving, runs) = (Leaving::default(), Runs::default());
+        let workers = workers(&mill, &url, &config, session.output, (&leaving, &runs), &contracts);
+        let served = serve(
+            &signals,
+            &mill,
+            workers,
+            Some(Scheduler::new(&mill)),
+            &leaving,
+            (&runs, Tell::All),
+        )
+        .await?;
         say(format_args!("stopped; {} done this time", count(served.report.done, "task")));
         served.interrupted(false)
     }
@@ -187,7 +193,7 @@ fn workers(
     url: &StoreUrl,
     config: &Config,
     output: Output,
-    leaving: &Leaving,
+    (leaving, runs): (&Leaving, &Runs),
     contracts: &Arc<Contracts>,
 ) -> Vec<Staffed> {
     let handler = |queue: &QueueConfig, command: &String, broken: &Broken| {
@@ -196,6 +202,7 @@ fn workers(
             mill: mill.clone(),
             output_to_stderr: output.json,
             leaving: leaving.clone(),
+            runs: runs.clone(),
             contracts: contracts.clone(),
             store: queue.with_store.then(|| url.clone()),
             broken: broken.clone(),

@@ -11,6 +11,7 @@ mod broken;
 mod group;
 mod handler;
 mod input;
+mod runs;
 mod starter;
 mod tail;
 
@@ -34,6 +35,7 @@ pub(crate) use broken::{Broken, BrokenHandler};
 use group::Group;
 pub(crate) use group::Leaving;
 pub(crate) use handler::become_one;
+pub(crate) use runs::Runs;
 use tail::Tail;
 
 /// What the sysexits of BSD call a temporary failure.
@@ -58,6 +60,7 @@ pub(crate) struct Exec {
     /// Our standard output is for JSON: the program's goes to standard error.
     pub(crate) output_to_stderr: bool,
     pub(crate) leaving: Leaving,
+    pub(crate) runs: Runs,
     /// Programs get JSON where a contract knows how.
     pub(crate) contracts: Arc<Contracts>,
     /// The store's URL, for handlers that shall have it.
@@ -69,6 +72,7 @@ pub(crate) struct Exec {
 #[async_trait]
 impl Handler for Exec {
     async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome {
+        let _running = self.runs.begin(task.id);
         // A handler that always got JSON would take bytes for something else. An
         // error and not a failure for good: a newer contract may read it.
         let view = match self.contracts.as_json(&context.queue, &task.payload) {

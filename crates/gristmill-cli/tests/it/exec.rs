@@ -28,6 +28,28 @@ fn the_exit_code_settles_the_task() {
     assert_eq!(place.stats("q")["delayed"], 1);
 }
 
+/// Tasks of one batch run one after another, and each has its own time: together
+/// they took no longer than all of it.
+#[test]
+fn an_attempt_is_told_of_with_its_own_time() {
+    let place = Place::with(&[&["q", "max_attempts=1"]]);
+    let payloads: String = (0..60).map(|n| format!("{n}\n")).collect();
+    place.run_with(&["put", "q", "--from", "-"], payloads.as_bytes());
+    let start = Instant::now();
+    let told = place.run(&["work", "q", "--exec", "exit 1", "--drain"]).stderr;
+    let took = start.elapsed();
+    let times: Vec<Duration> = told
+        .lines()
+        .filter_map(|line| line.rsplit_once("(after ")?.1.strip_suffix(')'))
+        .map(|time| match time.strip_suffix("ms") {
+            Some(millis) => Duration::from_millis(millis.parse().unwrap()),
+            None => Duration::from_secs_f64(time.trim_end_matches('s').parse().unwrap()),
+        })
+        .collect();
+    assert_eq!(times.len(), 60, "{told}");
+    assert!(times.iter().sum::<Duration>() <= took, "{took:?}: {told}");
+}
+
 #[test]
 fn without_words_the_exit_status_is_the_error() {
     let place = Place::with(&[&["q", "max_attempts=1"]]);

@@ -16,8 +16,10 @@ pub(super) fn int(value: &Value) -> Result<i64, Wrong> {
     let int = float as i64;
     match whole(int) {
         Ok(same) if same == float => Ok(int),
+        _ if number.is_u64() => Err(Wrong::new(format!("{number} is more than an int64 holds"))),
+        // Not the number itself: what is left of it is another one.
         _ if float.fract() == 0.0 => {
-            Err(Wrong::new(format!("{number} is more than an int64 holds")))
+            Err(Wrong::new(format!("a whole number from {} to {} is wanted", i64::MIN, i64::MAX)))
         }
         _ => Err(Wrong::new(format!("{number} is not a whole number"))),
     }

@@ -17,6 +17,7 @@ mod exec;
 mod files;
 mod init;
 mod looking;
+mod orphan;
 mod place;
 mod postgres;
 mod postgres_damaged;

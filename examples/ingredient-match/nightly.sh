@@ -9,9 +9,9 @@ run() { psql -X -q -v ON_ERROR_STOP=1 "$DATABASE_URL" "$@"; }
 
 run -A -t <<'SQL'
 SELECT gristmill.requeue_expired('ingredient-match') || ' taken back from crashed workers';
--- Whatever else time brings: no Gristmill process runs here.
-SELECT count(*) || ' chores done' FROM gristmill.maintain();
 SQL
+# Whatever else time brings: no Gristmill process runs here.
+run -c 'SELECT * FROM gristmill.maintain()' >/dev/null
 if [ "${QUEUE_RETRY_FAILED:-false}" = true ]; then
     run -A -t <<'SQL'
 SELECT gristmill.retry_failed('ingredient-match', 'Retry requested by nightly workflow')

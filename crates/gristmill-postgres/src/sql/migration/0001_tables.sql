@@ -210,6 +210,10 @@ CREATE TYPE gristmill.held AS (
 --   ids, tasks  every task of the claim as it was before it, in its order
 --   keyed, keys the ids that have a key, and their keys
 --   cancelled   open ids an operator wants ended; lost: ids whose subject went
+-- tasks are rows of `task`, so that table can be given a nullable column only, at its
+-- end: PostgreSQL refuses to rewrite a table whose row type another one uses. A step
+-- that adds one adds it to `task`, `failed` and `done` alike, which move whole, and
+-- what reads it says what null stands for.
 -- The arrays are kept apart and uncompressed (EXTERNAL): settling a part then
 -- does not rewrite the payloads, and compressing the ids of a thousand tasks was
 -- an eighth of what a claim and its settlement cost.

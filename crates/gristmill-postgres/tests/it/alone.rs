@@ -174,6 +174,35 @@ async fn maintain_waits_for_nobody() {
     other.batch_execute("ROLLBACK").await.unwrap();
 }
 
+/// One thing that cannot be done is no reason to do nothing else.
+#[tokio::test]
+async fn a_chore_that_fails_spoils_neither_the_claim_nor_the_others() {
+    let database = database_within().await;
+    let client = application(&database.url()).await;
+    client
+        .batch_execute(
+            "SELECT gristmill.add_queue('q'); SELECT * FROM gristmill.enqueue('q', '1');
+             SELECT * FROM gristmill.enqueue('q', '2');
+             SELECT * FROM gristmill.enqueue('q', '3', delay => '1 second');
+             UPDATE gristmill.delayed SET run_at = run_at - interval '1 hour';
+             ALTER TABLE gristmill.minute RENAME COLUMN put TO something_else",
+        )
+        .await
+        .unwrap();
+    let rows = client.query("SELECT chore, done, more FROM gristmill.maintain()", &[]).await;
+    let told: Vec<(String, i64, bool)> =
+        rows.unwrap().iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+    assert!(told.contains(&("fold".to_owned(), 0, true)), "{told:?}");
+    assert!(told.contains(&("promote".to_owned(), 1, false)), "{told:?}");
+    client.batch_execute("CREATE TABLE one AS SELECT * FROM gristmill.claim('q')").await.unwrap();
+    // What a share cannot even begin with.
+    let lost = "ALTER TABLE gristmill.worker RENAME TO elsewhere; DELETE FROM gristmill.chore";
+    client.batch_execute(lost).await.unwrap();
+    client.batch_execute("CREATE TABLE two AS SELECT * FROM gristmill.claim('q')").await.unwrap();
+    let claimed = "SELECT (SELECT count(*) FROM one) + (SELECT count(*) FROM two)";
+    assert_eq!(one::<i64>(&client, claimed).await, 2);
+}
+
 /// How long some puts, claims and completions take, and a look at the numbers.
 /// Each second cycle sends its statements with parameters, as drivers do, and the
 /// others without, as psql does.

@@ -41,9 +41,16 @@ BEGIN
                 v_woken := v_woken || v_step.woken;
                 EXIT WHEN NOT more OR clock_timestamp() > v_end;
             END LOOP;
-        EXCEPTION WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
-            done := 0;
-            more := true;
+        EXCEPTION
+            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
+                done := 0;
+                more := true;
+            WHEN OTHERS THEN
+                -- The others are done all the same, and the claim stands.
+                RAISE WARNING 'gristmill: chore ''%'' failed: %', chore, SQLERRM
+                    USING ERRCODE = SQLSTATE;
+                done := 0;
+                more := true;
         END;
         RETURN NEXT;
     END LOOP;
@@ -64,11 +71,15 @@ BEGIN
        OR NOT gristmill.my_turn('claims') THEN
         RETURN;
     END IF;
-    INSERT INTO gristmill.chore AS c (name, key, queue, at)
-    VALUES ('claims', coalesce((
-        SELECT (array_agg(d.chore))[count(*)]
-          FROM gristmill.do_chores(interval '20 milliseconds', 16, v_last.key) d), ''), 0, v_now)
-    ON CONFLICT (name) DO UPDATE SET key = excluded.key, at = excluded.at;
+    BEGIN
+        INSERT INTO gristmill.chore AS c (name, key, queue, at)
+        VALUES ('claims', coalesce((
+            SELECT (array_agg(d.chore))[count(*)]
+              FROM gristmill.do_chores(interval '20 milliseconds', 16, v_last.key) d), ''), 0, v_now)
+        ON CONFLICT (name) DO UPDATE SET key = excluded.key, at = excluded.at;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'gristmill: a claim''s share failed: %', SQLERRM USING ERRCODE = SQLSTATE;
+    END;
 END
 $$;
 
@@ -135,12 +146,16 @@ BEGIN
         v_done := gristmill.unblock_met(p_queue, c_few);
         RETURN;
     END IF;
-    v_done := gristmill.unblock_met(p_queue, c_some);
-    v_done := gristmill.promote(c_some, v_now);
-    v_done := gristmill.forget_ids(c_some, v_now);
-    v_done := gristmill.forget_done(c_some, v_now);
-    v_done := gristmill.forget_failed(c_some, v_now);
-    PERFORM gristmill.sum_up(c_some);
+    BEGIN
+        v_done := gristmill.unblock_met(p_queue, c_some);
+        v_done := gristmill.promote(c_some, v_now);
+        v_done := gristmill.forget_ids(c_some, v_now);
+        v_done := gristmill.forget_done(c_some, v_now);
+        v_done := gristmill.forget_failed(c_some, v_now);
+        PERFORM gristmill.sum_up(c_some);
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'gristmill: a claim''s share failed: %', SQLERRM USING ERRCODE = SQLSTATE;
+    END;
 END
 $$;
 

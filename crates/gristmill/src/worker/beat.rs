@@ -48,6 +48,10 @@ pub(super) async fn beat(
 async fn extend_in_time(store: &dyn Store, outage: &Outage, shared: &Shared) {
     loop {
         let due = due(shared, Instant::now());
+        if !due.failing {
+            // Also when those that failed ran out: nothing will tell of them.
+            outage.answered(Part::Leases);
+        }
         if let Some(within) = due.within {
             extend(store, outage, shared, due.extensions, within).await;
             continue;
@@ -80,6 +84,8 @@ struct Due {
     /// None when there is nothing to extend.
     within: Option<Duration>,
     until: Instant,
+    /// One of those held was not extended at the last try.
+    failing: bool,
 }
 
 /// The leases to extend now. When none is held it looks again in a while, since
@@ -87,7 +93,8 @@ struct Due {
 fn due(shared: &Shared, now: Instant) -> Due {
     let clock = shared.clock.awake_or_asleep();
     let mut beats = shared.lock();
-    let mut due = Due { extensions: Vec::new(), within: None, until: now + SWEEP };
+    let until = now + SWEEP;
+    let mut due = Due { extensions: Vec::new(), within: None, until, failing: false };
     beats.held.retain(|token, held| {
         let Some(lease) = held.lease.upgrade() else { return false };
         if held.next <= now {
@@ -106,6 +113,7 @@ fn due(shared: &Shared, now: Instant) -> Due {
             }
         }
         due.until = due.until.min(held.next);
+        due.failing |= held.failing;
         true
     });
     beats.until = Some(due.until);
@@ -133,18 +141,19 @@ async fn extend(
             let mut beats = shared.lock();
             for extension in due {
                 if let Some(held) = beats.held.get_mut(&extension.token) {
+                    held.failing = true;
                     held.next = soon.min(Instant::now() + interval(held.length));
                 }
             }
             return;
         }
     };
-    outage.answered(Part::Leases);
     shared.answered();
     let mut beats = shared.lock();
     for (extension, answer) in due.into_iter().zip(answers) {
         let Some(open) = beats.held.get_mut(&extension.token) else { continue };
         open.next = Instant::now() + interval(open.length);
+        open.failing = false;
         let Some(lease) = open.lease.upgrade() else { continue };
         match answer {
             ExtendAnswer::Extended { cancelled, lost } => {

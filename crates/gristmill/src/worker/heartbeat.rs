@@ -35,6 +35,8 @@ pub(super) struct Held {
     pub(super) sent: Duration,
     /// It was told that it is not worth extending.
     pub(super) told: bool,
+    /// The store did not extend it at the last try.
+    pub(super) failing: bool,
 }
 
 #[derive(Default)]
@@ -176,7 +178,7 @@ impl Handle {
         let next = Instant::now() + interval(length);
         let (token, lease) = (lease.token, Arc::downgrade(lease));
         let mut beats = self.0.lock();
-        beats.held.insert(token, Held { lease, length, next, sent, told: false });
+        beats.held.insert(token, Held { lease, length, next, sent, told: false, failing: false });
         // Waking a thread costs more than a claim from memory: only one that
         // would sleep too long.
         let sleeps_past = beats.until.is_none_or(|until| next < until);

@@ -312,6 +312,7 @@ impl Settler {
                 answer = store.settle(settlements) => match answer {
                     Err(StoreError::Held(_)) => self.aside.again(turn),
                     Ok(answers) => {
+                        self.outage.answered(Part::Settlements);
                         self.aside.settled(&turn);
                         self.recorded(turn, answers, store.limits());
                     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gristmill::manager::Manager;
 use gristmill::schedule::{Missed, Scheduler};
 use gristmill::testing::{Fault, Verb};
-use gristmill::worker::Worker;
+use gristmill::worker::{Context, Worker};
 use tokio::sync::watch;
 
 use crate::faulty::{Bad, every_store};
@@ -110,4 +110,28 @@ async fn a_manager_and_a_scheduler_stop_while_the_store_hangs() {
         let scheduled = Scheduler::new(&mill).run(store.called(Verb::Schedules, 1));
         tokio::time::timeout(soon, scheduled).await.expect("the scheduler stops").unwrap();
     }
+}
+
+/// It was away for longer than the lease, so nothing is left to be extended: it is
+/// back all the same.
+#[tokio::test]
+async fn a_store_is_back_though_all_leases_ran_out_meanwhile() {
+    let said = Said::default();
+    let _listening = tracing::subscriber::set_default(said.clone());
+    let Bad { mill, store, .. } = every_store().await.remove(0);
+    mill.declare::<Mail>().lease(Duration::from_millis(300)).await.unwrap();
+    mill.put(Mail::to("a")).await.unwrap();
+    let worker = Worker::new(&mill).handle(|_: Mail, context: Context| async move {
+        context.cancelled().await;
+        Err::<(), _>("stopped")
+    });
+    let worker = worker.stop_within(Duration::ZERO).start().await.unwrap();
+    store.called(Verb::Extend, 1).await;
+    store.fails(Fault::Refuses);
+    until("it is lost", async || worker.stats().report.lease_lost == 1).await;
+    until("it is said", async || said.count("the store does not answer") == 1).await;
+    worker.serve("mails", false).unwrap();
+    store.heal();
+    until("it is said", async || said.count("the store answers again after") == 1).await;
+    worker.stop().await.unwrap();
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use gristmill::testing::{Fault, Verb};
+use gristmill::testing::{Fault, ManualClock, Verb};
 use gristmill::worker::{Context, Worker, WorkerHandle};
 use tokio::sync::Notify;
 
@@ -21,10 +21,14 @@ struct Watched {
 
 impl Watched {
     async fn start(&self, bad: &Bad, lease: Duration) -> WorkerHandle {
+        self.start_as(Worker::new(&bad.mill), bad, lease).await
+    }
+
+    async fn start_as(&self, worker: Worker, bad: &Bad, lease: Duration) -> WorkerHandle {
         bad.mill.declare::<Mail>().lease(lease).await.unwrap();
         bad.mill.put(Mail::to("a")).await.unwrap();
         let watched = self.clone();
-        let worker = Worker::new(&bad.mill).stop_within(Duration::ZERO);
+        let worker = worker.stop_within(Duration::ZERO);
         let worker = worker.handle(move |_: Mail, context: Context| {
             let watched = watched.clone();
             async move {
@@ -60,6 +64,24 @@ pub(crate) async fn ends_at_its_holder(stores: Vec<Bad>, fault: Fault) {
         assert!(took > lease / 3 && took < lease + lease, "{fault:?}: {took:?}");
         until("it counts", async || worker.stats().report.lease_lost == 1).await;
         bad.store.heal();
+        worker.stop().await.unwrap();
+    }
+}
+
+/// The machine slept for longer than the lease: no timer noticed, and the store
+/// has said nothing yet.
+#[tokio::test]
+async fn time_in_which_the_machine_slept_counts() {
+    for bad in every_store().await {
+        let (watched, clock) = (Watched::default(), Arc::new(ManualClock::default()));
+        let worker = Worker::new(&bad.mill).clock(clock.clone());
+        let worker = watched.start_as(worker, &bad, Duration::from_secs(60)).await;
+        clock.advance(Duration::from_secs(59));
+        bad.store.called(Verb::Sweep, bad.store.calls(Verb::Sweep) + 1).await;
+        assert_eq!(worker.stats().report.lease_lost, 0);
+        clock.advance(Duration::from_secs(1));
+        watched.cancelled.notified().await;
+        until("it counts", async || worker.stats().report.lease_lost == 1).await;
         worker.stop().await.unwrap();
     }
 }

@@ -98,6 +98,12 @@ impl Site {
         Process(child)
     }
 
+    /// Returns when a child hears signals.
+    async fn hears(&self, child: &Process) {
+        let ready = self.0.path().join(format!("{}.ready", child.0.id()));
+        crate::until("it hears", async || ready.exists()).await;
+    }
+
     /// What the children wrote: (process, what, id, attempt, when).
     fn lines(&self) -> Vec<(u32, String, i64, u32, u128)> {
         let mut lines = Vec::new();
@@ -155,7 +161,9 @@ async fn rolling_restarts_burn_no_attempt_and_repeat_no_task() {
     const TASKS: usize = 3_000;
     mill.put_all((0..TASKS).map(Mail::to)).run().await.unwrap();
     let mut children: Vec<Process> = (0..4).map(|_| site.start()).collect();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    for child in &children {
+        site.hears(child).await;
+    }
     for round in 0..20 {
         tokio::time::sleep(Duration::from_millis(80)).await;
         let child = &mut children[round % 4];
@@ -216,7 +224,9 @@ async fn killed_workers_tasks_are_back_within_the_lease_and_a_second() {
     let (over, ended) = tokio::sync::oneshot::channel();
     let watching = tokio::spawn(most_overdue(mill.clone(), ended));
     let mut children: Vec<Process> = (0..4).map(|_| site.start()).collect();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    for child in &children {
+        site.hears(child).await;
+    }
     for round in 0..20 {
         tokio::time::sleep(Duration::from_millis(80)).await;
         let child = &mut children[round % 4];
@@ -269,8 +279,7 @@ async fn a_poison_task_fails_with_a_reason_and_its_neighbours_finish() {
         assert!(stats.failed <= 1 && start.elapsed() < Duration::from_secs(30), "{stats:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let ready = site.0.path().join(format!("{}.ready", child.0.id()));
-    crate::until("it hears", async || ready.exists()).await;
+    site.hears(&child).await;
     terminate(&child);
     assert!(wait(&mut child, Duration::from_secs(10)).1);
     assert_eq!(deaths, 3);

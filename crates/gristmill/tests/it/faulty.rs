@@ -1,6 +1,7 @@
 //! A faulty store around each kind of store, and what it does when told.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use gristmill::core::{ClaimRequest, Outcome, SettleAnswer, Settlement, Token, WorkerId};
@@ -38,6 +39,21 @@ pub(crate) async fn every_store() -> Vec<Bad> {
         all.push(Bad::at(&url, Some(folder)).await);
     }
     all
+}
+
+/// Tries the same on each of them, side by side: most of it is waiting.
+pub(crate) async fn side_by_side<F: Future<Output = ()>>(
+    mut stores: Vec<Bad>,
+    test: impl Fn(Bad) -> F,
+) {
+    // A test that takes its store apart would drop the folder at once.
+    let _folders: Vec<_> = stores.iter_mut().map(|bad| bad._folder.take()).collect();
+    let mut running: Vec<_> = stores.into_iter().map(|bad| Box::pin(test(bad))).collect();
+    std::future::poll_fn(|context| {
+        running.retain_mut(|one| one.as_mut().poll(context).is_pending());
+        if running.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 async fn ready(mill: &Mill) -> u64 {

@@ -9,7 +9,7 @@ use gristmill::testing::{Fault, Verb};
 use gristmill::worker::{Context, Worker};
 use tokio::sync::watch;
 
-use crate::faulty::{Bad, every_store};
+use crate::faulty::{Bad, every_store, side_by_side};
 use crate::said::Said;
 use crate::{Mail, until};
 
@@ -74,7 +74,8 @@ async fn a_store_that_hangs_is_said_once_and_so_is_its_return() {
 /// An answer that did not come after a fire was made does not make it twice.
 #[tokio::test]
 async fn an_instant_fires_once_though_its_answers_are_unknown() {
-    for Bad { mill, store, .. } in every_store().await {
+    side_by_side(every_store().await, |bad| async move {
+        let Bad { mill, store, .. } = bad;
         let every = mill.schedule("s").every(Duration::from_secs(1)).missed(Missed::All);
         let scheduler = Scheduler::new(&mill).schedule(every.puts(&Mail::to("a")));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -94,13 +95,15 @@ async fn an_instant_fires_once_though_its_answers_are_unknown() {
         let fired = instants.len();
         instants.dedup();
         assert_eq!(instants.len(), fired, "{instants:?}");
-    }
+    })
+    .await;
 }
 
 /// A manager and a scheduler over a store that does not answer hear the stop.
 #[tokio::test]
 async fn a_manager_and_a_scheduler_stop_while_the_store_hangs() {
-    for Bad { mill, store, .. } in every_store().await {
+    side_by_side(every_store().await, |bad| async move {
+        let Bad { mill, store, .. } = bad;
         let mut manager = Manager::new(&mill);
         manager.look().await.unwrap();
         store.fails(Fault::Hangs);
@@ -109,7 +112,8 @@ async fn a_manager_and_a_scheduler_stop_while_the_store_hangs() {
         tokio::time::timeout(soon, managed).await.expect("the manager stops").unwrap();
         let scheduled = Scheduler::new(&mill).run(store.called(Verb::Schedules, 1));
         tokio::time::timeout(soon, scheduled).await.expect("the scheduler stops").unwrap();
-    }
+    })
+    .await;
 }
 
 /// It was away for longer than the lease, so nothing is left to be extended: it is

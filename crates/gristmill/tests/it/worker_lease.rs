@@ -9,7 +9,7 @@ use gristmill::testing::{Fault, ManualClock, Verb};
 use gristmill::worker::{Context, Worker, WorkerHandle};
 use tokio::sync::Notify;
 
-use crate::faulty::{Bad, every_store};
+use crate::faulty::{Bad, every_store, side_by_side};
 use crate::{Mail, until};
 
 /// A handler that runs until it is cancelled, and what it tells.
@@ -54,7 +54,7 @@ async fn a_lease_ends_at_its_holder_whatever_the_store_says() {
 }
 
 pub(crate) async fn ends_at_its_holder(stores: Vec<Bad>, fault: Fault) {
-    for bad in stores {
+    side_by_side(stores, move |bad| async move {
         let (watched, lease) = (Watched::default(), Duration::from_millis(600));
         let worker = watched.start(&bad, lease).await;
         let start = Instant::now();
@@ -65,14 +65,15 @@ pub(crate) async fn ends_at_its_holder(stores: Vec<Bad>, fault: Fault) {
         until("it counts", async || worker.stats().report.lease_lost == 1).await;
         bad.store.heal();
         worker.stop().await.unwrap();
-    }
+    })
+    .await;
 }
 
 /// The machine slept for longer than the lease: no timer noticed, and the store
 /// has said nothing yet.
 #[tokio::test]
 async fn time_in_which_the_machine_slept_counts() {
-    for bad in every_store().await {
+    side_by_side(every_store().await, |bad| async move {
         let (watched, clock) = (Watched::default(), Arc::new(ManualClock::default()));
         let worker = Worker::new(&bad.mill).clock(clock.clone());
         let worker = watched.start_as(worker, &bad, Duration::from_secs(60)).await;
@@ -83,13 +84,14 @@ async fn time_in_which_the_machine_slept_counts() {
         watched.cancelled.notified().await;
         until("it counts", async || worker.stats().report.lease_lost == 1).await;
         worker.stop().await.unwrap();
-    }
+    })
+    .await;
 }
 
 /// What a sweep, a claim or a report waits for is not waited for by a heartbeat.
 #[tokio::test]
 async fn nothing_else_that_hangs_holds_a_heartbeat_up() {
-    for bad in every_store().await {
+    side_by_side(every_store().await, |bad| async move {
         let (watched, lease) = (Watched::default(), Duration::from_millis(600));
         let worker = watched.start(&bad, lease).await;
         let others = [Verb::Sweep, Verb::Claim, Verb::ReportWorker, Verb::Assignment, Verb::Queues];
@@ -101,7 +103,8 @@ async fn nothing_else_that_hangs_holds_a_heartbeat_up() {
         assert_eq!((stats[0].processing, worker.stats().report.lease_lost), (1, 0));
         bad.store.heal();
         worker.stop().await.unwrap();
-    }
+    })
+    .await;
 }
 
 /// A server crashed before a claim was on its disk, and has given the task to

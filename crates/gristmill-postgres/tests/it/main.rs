@@ -22,6 +22,7 @@ mod defaults;
 mod failover;
 mod held;
 mod migrations;
+mod patroni;
 mod plans;
 mod policy;
 mod power_cut;

@@ -43,7 +43,7 @@ impl OnDisk {
 }
 
 /// The account of the system's package, which also owns the disk's folder.
-fn account() -> (u32, u32) {
+pub(crate) fn account() -> (u32, u32) {
     let accounts = std::fs::read_to_string("/etc/passwd").expect("accounts");
     let line = accounts.lines().find(|line| line.starts_with("postgres:"));
     let fields: Vec<&str> = line.expect("an account `postgres`").split(':').collect();

@@ -102,6 +102,8 @@ impl Schedule {
     pub fn pause(&mut self, paused: bool, by: &str, now: Timestamp) {
         if self.paused && !paused {
             let asked = self.asked().is_some();
+            // Whoever resumes it wants it to fire, whatever a wrong clock decided.
+            self.clamp(now);
             self.decided_until = self.decided_until.max(now);
             if asked {
                 self.ask(now);

@@ -150,6 +150,18 @@ impl PutValues<'_> {
     }
 }
 
+impl PostgresStore {
+    /// What time it is by the clock that decides: the server's.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn time(&self) -> Result<Timestamp> {
+        let rows = self.inner.pool.read(Sql::Now, &[&self.inner.now()]).await?;
+        let row = rows.first().ok_or_else(|| corrupt("the time", "it has no answer"))?;
+        Ok(column::<At>(row, 0)?.0)
+    }
+}
+
 impl Inner {
     /// Now by the tests' clock; the server's own when there is none.
     pub(crate) fn now(&self) -> Option<At> {

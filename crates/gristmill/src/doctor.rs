@@ -23,15 +23,17 @@ impl Mill {
     }
 
     /// What a clock that was wrong left in the future: it waits until the clock
-    /// is there. Nothing on a server, whose own clock decides.
+    /// is there, unless a program that ran meanwhile brought it back. On a
+    /// server its own clock decides.
     ///
     /// # Errors
     /// When the store cannot answer.
     pub async fn ahead_of_the_clock(&self) -> Result<Vec<Diagnosis>, Error> {
-        if self.postgres().is_some() {
-            return Ok(Vec::new());
-        }
-        let (store, now) = (self.store(), SystemClock::default().now());
+        let now = match self.postgres() {
+            Some(server) => server.time().await?,
+            None => SystemClock::default().now(),
+        };
+        let store = self.store();
         let newest = ListRequest { order: Order::Newest, limit: 1, ..ListRequest::default() };
         let newest = store.list(newest).await?.tasks;
         Ok(diagnose::ahead(&store.schedules().await?, &newest, now))

@@ -39,7 +39,10 @@ pub fn ahead(schedules: &[Schedule], newest: &[Task], now: Timestamp) -> Vec<Dia
                  then: the clock was wrong, or is",
                 ahead.as_secs()
             ),
-            "set the clock right; a program that runs with it brings the schedule back",
+            format!(
+                "set the clock right; a program that runs meanwhile brings the schedule back, as \
+                 do gristmill schedules pause {name} and resume {name}"
+            ),
         ));
     }
     let ahead = newest.iter().map(|task| task.created_at.since(now)).max().unwrap_or_default();

@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gristmill::core::{Backoff, ClaimRequest, Token, WorkerId};
+use gristmill::core::{
+    Backoff, ClaimRequest, Missed, Overlap, Payload, Rule, ScheduleDeclaration, ScheduleName,
+    Token, WorkerId,
+};
 use gristmill::postgres::tokio_postgres::{Client, NoTls, connect};
 use gristmill::worker::Worker;
 use gristmill::{Error, Mill, QueueName, TaskType};
@@ -61,6 +64,44 @@ async fn a_typed_put_stands_when_the_callers_transaction_commits() {
     let transaction = client.transaction().await.unwrap();
     let refused = memory.put_in_postgres(&transaction, [Mail::to("ada")]).await;
     assert!(matches!(refused, Err(Error::NotPostgres(_))), "{refused:?}");
+}
+
+/// A process that was not there when the server's clock was wrong knows nothing of
+/// it, so it is told of what was left in the future.
+#[tokio::test]
+async fn what_a_wrong_clock_left_in_the_future_is_told() {
+    let database = database().await;
+    let mill = Mill::open(&database.url()).await.unwrap();
+    mill.declare::<Mail>().await.unwrap();
+    let schedule = ScheduleDeclaration {
+        name: ScheduleName::new("tick").unwrap(),
+        queue: QueueName::new("mails").unwrap(),
+        rule: Rule::Every(Duration::from_secs(60)),
+        zone: "UTC".to_owned(),
+        payload: Some(Payload::json("{}")),
+        missed: Missed::Once,
+        overlap: Overlap::Allow,
+    };
+    mill.store().declare_schedule(schedule).await.unwrap();
+    mill.put(Mail::to("ada")).await.unwrap();
+    assert_eq!(mill.ahead_of_the_clock().await.unwrap(), []);
+    let client = client(&database).await;
+    let year = "clock_timestamp() + interval '1 year'";
+    let left = format!(
+        "UPDATE gristmill.schedule SET decided_until = {year}; \
+         UPDATE gristmill.task SET created_at = {year}"
+    );
+    client.batch_execute(&left).await.unwrap();
+    let told = mill.doctor().await.unwrap();
+    let told: Vec<&str> = told.iter().map(|diagnosis| diagnosis.code).collect();
+    assert!(told.contains(&"schedule_ahead") && told.contains(&"tasks_ahead"), "{told:?}");
+    // The remedy that is told.
+    let name = ScheduleName::new("tick").unwrap();
+    for paused in [true, false] {
+        mill.store().pause_schedule(&name, paused, "me").await.unwrap();
+    }
+    let told = mill.ahead_of_the_clock().await.unwrap();
+    assert!(told.iter().all(|diagnosis| diagnosis.code != "schedule_ahead"), "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,7 +10,7 @@ use gristmill_core::{
 };
 
 use super::record::{Answer, How, Record, Recorder};
-use super::{Open, QUEUE, block_on};
+use super::{Open, QUEUE, block_on, story};
 
 /// Leases are short, so that the tasks of killed children come back while the
 /// test runs.
@@ -28,6 +28,7 @@ pub fn run(open: Open) {
         let mut child = Child { queue: declare(&store).await, store, log, patient };
         match role.as_str() {
             "producer" => child.produce().await,
+            "story" => story::tell(&mut child, open, &folder("GRISTMILL_CRASH_STORE")).await,
             _ => child.work().await,
         }
     });
@@ -35,11 +36,11 @@ pub fn run(open: Open) {
 
 /// One that puts or works. The impatient one stops at the first error: the
 /// store went away under it. The patient one asks again until it is answered.
-struct Child {
-    store: Arc<dyn Store>,
-    queue: QueueName,
-    log: Recorder,
-    patient: bool,
+pub(super) struct Child {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) queue: QueueName,
+    pub(super) log: Recorder,
+    pub(super) patient: bool,
 }
 
 /// How long a patient child waits before it asks again.
@@ -71,25 +72,33 @@ impl Child {
         loop {
             // Not more than the workers can follow, or the end takes long.
             let payloads: Vec<u64> = (0..=dice.below(8)).map(|_| dice.next() >> 1).collect();
-            for payload in &payloads {
-                self.log.note(&Record::PutTried { payload: *payload });
-            }
-            let Some(report) = self.put(&payloads).await else { return };
-            for (payload, answer) in payloads.iter().zip(report.answers) {
-                match answer {
-                    PutAnswer::Enqueued { id } => {
-                        self.log.note(&Record::PutDone { payload: *payload, id: id.0 });
-                    }
-                    // The first try was recorded and its answer lost. A
-                    // duplicate of a key names a task with another payload,
-                    // so only unkeyed ones prove which put this was.
-                    PutAnswer::Duplicate { id, .. } if self.patient && payload % 3 != 0 => {
-                        self.log.note(&Record::PutDone { payload: *payload, id: id.0 });
-                    }
-                    _ => {}
-                }
+            if self.put_noted(&payloads).await.is_err() {
+                return;
             }
         }
+    }
+
+    /// Puts, and notes what was tried and what was answered.
+    pub(super) async fn put_noted(&mut self, payloads: &[u64]) -> Result<(), ()> {
+        for payload in payloads {
+            self.log.note(&Record::PutTried { payload: *payload });
+        }
+        let report = self.put(payloads).await.ok_or(())?;
+        for (payload, answer) in payloads.iter().zip(report.answers) {
+            match answer {
+                PutAnswer::Enqueued { id } => {
+                    self.log.note(&Record::PutDone { payload: *payload, id: id.0 });
+                }
+                // The first try was recorded and its answer lost. A
+                // duplicate of a key names a task with another payload,
+                // so only unkeyed ones prove which put this was.
+                PutAnswer::Duplicate { id, .. } if self.patient && payload % 3 != 0 => {
+                    self.log.note(&Record::PutDone { payload: *payload, id: id.0 });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Puts, and if the child is patient repeats the put with the same ids
@@ -182,6 +191,17 @@ impl Child {
             2 => (How::Fail, Outcome::Fail("on purpose".to_owned())),
             _ => (How::Done, Outcome::Done),
         };
+        self.end(task, token, how, outcome).await
+    }
+
+    /// Settles, and notes what was tried and what was answered.
+    pub(super) async fn end(
+        &mut self,
+        task: &ClaimedTask,
+        token: Token,
+        how: How,
+        outcome: Outcome,
+    ) -> Result<(), ()> {
         let (id, claims) = (task.id.0, task.claims);
         self.log.note(&Record::SettleTried { id, claims, how });
         let mut repeated = false;

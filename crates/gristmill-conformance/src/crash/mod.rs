@@ -12,9 +12,12 @@
 //! what got no answer until they hear one.
 
 mod child;
+mod faults;
 mod nemesis;
 mod power;
 mod record;
+mod story;
+mod trace;
 mod trial;
 mod verdict;
 
@@ -25,6 +28,7 @@ use std::sync::Arc;
 use gristmill_core::Store;
 
 pub use child::run as child;
+pub use faults::{Company, obstacle, survive_faults, tell_failed_syncs};
 pub use nemesis::{KillPlan, kills, strikes};
 pub use power::{PowerPlan, Server, power_cuts, power_cuts_under};
 pub use trial::{long, survive_kills, survive_power_cuts};

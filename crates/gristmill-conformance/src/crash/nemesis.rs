@@ -87,7 +87,7 @@ pub(super) struct Site {
     pub(super) store: PathBuf,
     pub(super) log: PathBuf,
     child: &'static str,
-    patient: bool,
+    pub(super) patient: bool,
 }
 
 impl Site {
@@ -101,7 +101,20 @@ impl Site {
     }
 
     pub(super) fn start(&self, role: &str) -> Child {
-        let mut command = Command::new(std::env::current_exe().expect("this binary"));
+        self.start_under(&[], role)
+    }
+
+    /// Starts a child with these words before its own.
+    pub(super) fn start_under(&self, words: &[&str], role: &str) -> Child {
+        let binary = std::env::current_exe().expect("this binary");
+        let mut command = match words.split_first() {
+            Some((program, arguments)) => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(binary);
+                command
+            }
+            None => Command::new(binary),
+        };
         if self.patient {
             command.env("GRISTMILL_CRASH_PATIENT", "yes");
         }

@@ -135,14 +135,14 @@ fn stop(processes: &[u32]) -> Result<(), String> {
 }
 
 /// A file system in a file.
-struct Image {
+pub(super) struct Image {
     file: PathBuf,
-    mount: PathBuf,
+    pub(super) mount: PathBuf,
     kind: &'static str,
 }
 
 impl Image {
-    fn make(folder: &Path, kind: &'static str) -> Result<Self, String> {
+    pub(super) fn make(folder: &Path, kind: &'static str) -> Result<Self, String> {
         let image = Image { file: folder.join("disk.img"), mount: folder.join("mnt"), kind };
         std::fs::create_dir_all(&image.mount).map_err(|e| e.to_string())?;
         let file = std::fs::File::create(&image.file).map_err(|e| e.to_string())?;
@@ -152,15 +152,15 @@ impl Image {
         Ok(image)
     }
 
-    fn mount(&self) -> Result<(), String> {
+    pub(super) fn mount(&self) -> Result<(), String> {
         run("mount", &["-t", self.kind, "-o", "loop", &text(&self.file), &text(&self.mount)])
     }
 
-    fn cut(&self) -> Result<(), String> {
+    pub(super) fn cut(&self) -> Result<(), String> {
         run("xfs_io", &["-x", "-c", "shutdown", &text(&self.mount)])
     }
 
-    fn unmount(&self) -> Result<(), String> {
+    pub(super) fn unmount(&self) -> Result<(), String> {
         run("umount", &[&text(&self.mount)])
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_conformance::crash::{self, Opening};
+use gristmill_conformance::crash::{self, Company, Opening};
 use gristmill_core::Store;
 use gristmill_sqlite::{Options, SqliteStore};
 
@@ -45,4 +45,28 @@ fn power_cut_on_ext4_loses_nothing_acknowledged() {
 #[ignore = "needs root and loop devices: long form"]
 fn power_cut_on_xfs_loses_nothing_acknowledged() {
     cut("xfs");
+}
+
+#[test]
+fn crash_no_answer_rests_on_a_sync_that_failed() {
+    if let Some(why) = crash::obstacle() {
+        println!("NOT RUN: {why}");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    crash::tell_failed_syncs("crash::child", folder.path(), open, &[2, 3, 5, 7]);
+}
+
+#[test]
+#[ignore = "needs root, loop devices and strace: long form"]
+fn power_cut_after_every_call_that_failed_loses_nothing_acknowledged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    crash::survive_faults("crash::child", folder.path(), open, Company::Alone);
+}
+
+#[test]
+#[ignore = "needs root, loop devices and strace: long form"]
+fn power_cut_after_every_call_that_failed_beside_another_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    crash::survive_faults("crash::child", folder.path(), open, Company::Another);
 }

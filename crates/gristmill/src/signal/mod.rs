@@ -179,7 +179,7 @@ impl Signals {
     }
 
     /// Returns at the second signal: the process ends within
-    /// [`STOP_NOW`](crate::worker::STOP_NOW).
+    /// [`STOP_NOW`].
     pub fn forced(&self) -> impl Future<Output = ()> + Send + 'static {
         heard(self.shared, 2)
     }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use gristmill_core::{Settlement, Token};
 use tokio::sync::Notify;
 
-use super::settler::Pending;
+use super::pending::Pending;
 
 /// Where they wait.
 #[derive(Default)]

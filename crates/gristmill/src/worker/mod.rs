@@ -32,6 +32,7 @@ mod lease;
 mod left;
 mod outcome;
 mod overseer;
+mod pending;
 mod processor;
 mod reason;
 mod report;

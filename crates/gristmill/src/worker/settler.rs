@@ -21,8 +21,8 @@ use super::attempt;
 use super::context::Context;
 use super::hand::Hand;
 use super::heartbeat;
-use super::lease::Lease;
 use super::left::Left;
+use super::pending::{Asked, Pending, tend};
 use super::report::{FailedTask, WorkReport};
 use super::served::Served;
 use super::stop::{Phase, Stop};
@@ -31,18 +31,8 @@ use crate::pause::Pause;
 
 /// How long a settlement waits for others.
 const COMPANY: Duration = Duration::from_millis(1);
-/// How long a lease is extended for a settlement that is on its way: as long as a
-/// store may take to answer, and more.
-const ON_ITS_WAY: Duration = Duration::from_secs(60);
 
 pub(crate) type OnFailed = Arc<dyn Fn(FailedTask<'_>) + Send + Sync>;
-
-/// An attempt that ended and is not on record yet.
-pub(super) struct Pending {
-    served: Arc<Served>,
-    context: Context,
-    pub(super) settlement: Settlement,
-}
 
 #[derive(Default)]
 struct Waiting {
@@ -446,34 +436,6 @@ fn as_claimed(task: Task) -> ClaimedTask {
         concurrent: None,
         slot: None,
         alone: false,
-    }
-}
-
-/// Their leases are worth extending while the store is asked.
-fn tend(list: &[Pending]) {
-    let until = Instant::now() + ON_ITS_WAY;
-    let mut before: Option<&Arc<Lease>> = None;
-    for lease in list.iter().map(|pending| pending.context.lease()) {
-        if !before.is_some_and(|before| Arc::ptr_eq(before, lease)) {
-            lease.tended_until(until);
-        }
-        before = Some(lease);
-    }
-}
-
-/// Settlements that the store has, until this is dropped.
-struct Asked<'a>(&'a AtomicU64, u64);
-
-impl<'a> Asked<'a> {
-    fn new(asked: &'a AtomicU64, settlements: u64) -> Self {
-        asked.fetch_add(settlements, Ordering::AcqRel);
-        Asked(asked, settlements)
-    }
-}
-
-impl Drop for Asked<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(self.1, Ordering::AcqRel);
     }
 }
 

@@ -111,6 +111,42 @@ async fn visited(url: &str, call: &str, answers: usize) -> f64 {
     visited
 }
 
+/// Whatever else is being worked on, and however old the statistics are.
+#[tokio::test]
+async fn a_settlement_visits_its_own_lease() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    let client = application(&database.url()).await;
+    client
+        .batch_execute("ALTER TABLE gristmill.lease SET (autovacuum_enabled = false)")
+        .await
+        .unwrap();
+    for table in ["lease", "queue"] {
+        client.batch_execute(&format!("VACUUM ANALYZE gristmill.{table}")).await.unwrap();
+    }
+    for _ in 0..3 {
+        put(&store, "q", (0..400).map(|n| task(&n.to_string())).collect()).await;
+    }
+    client
+        .batch_execute(
+            "CREATE TABLE mine (id bigint, token uuid);
+             DO $$ BEGIN FOR i IN 1..1000 LOOP
+                 INSERT INTO mine SELECT c.id, c.token FROM gristmill.claim('q', 1) c;
+             END LOOP; END $$",
+        )
+        .await
+        .unwrap();
+    for (ended, nth) in [("complete(m.id, m.token)", 1), ("error(m.id, m.token, 'x')", 2)] {
+        let call = format!(
+            "SELECT gristmill.{ended} FROM
+                 (SELECT * FROM mine ORDER BY id LIMIT 1 OFFSET {nth}) m"
+        );
+        let visited = visited(&database.url(), &call, 1).await;
+        assert!(visited < 30.0, "{ended} visited {visited} rows");
+    }
+}
+
 #[tokio::test]
 async fn a_deleted_subject_costs_its_own_tasks() {
     let database = database_within().await;

@@ -59,7 +59,10 @@ BEGIN
                       FROM unnest(p_tokens || p_gone_tokens, p_ids || p_gone) AS u (token, id)
                      GROUP BY u.token) g
               JOIN gristmill.lease l ON l.token = g.token
-              JOIN gristmill.queue q ON q.number = l.queue AND q.keep_done IS NULL
+              -- Each lease's own queue, and not the leases of a queue: OFFSET 0
+              -- keeps a plan from beginning there.
+              JOIN LATERAL (SELECT x.slots, x.unique_active, x.keep_done FROM gristmill.queue x
+                             WHERE x.number = l.queue OFFSET 0) q ON q.keep_done IS NULL
              ORDER BY l.token
                FOR UPDATE OF l
         ), whole AS (
@@ -201,7 +204,8 @@ BEGIN
                          ORDER BY x.token, x.nth) u
                  GROUP BY u.token) g
           JOIN gristmill.lease l ON l.token = g.token
-          JOIN gristmill.queue q ON q.number = l.queue
+          JOIN LATERAL (SELECT x.keep_done FROM gristmill.queue x
+                         WHERE x.number = l.queue OFFSET 0) q ON true
          ORDER BY l.token
            FOR UPDATE OF l
     LOOP
@@ -654,7 +658,9 @@ BEGIN
     END IF;
     IF p_own AND EXISTS (SELECT 1 FROM gristmill.queue q WHERE q.relaxed)
        AND f_of IS NULL AND NOT EXISTS (
-           SELECT 1 FROM gristmill.lease l JOIN gristmill.queue q ON q.number = l.queue
+           SELECT 1 FROM gristmill.lease l,
+                  LATERAL (SELECT x.relaxed FROM gristmill.queue x
+                            WHERE x.number = l.queue OFFSET 0) q
             WHERE l.token = ANY (p_tokens) AND NOT q.relaxed) THEN
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;

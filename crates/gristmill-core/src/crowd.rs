@@ -25,14 +25,17 @@ pub struct Crowd {
     waited: AtomicU64,
     /// What a task of a flush takes, in nanoseconds.
     task: AtomicU64,
-    /// What a sync takes, in nanoseconds.
+    /// What a sync takes, in nanoseconds: of few tasks, and of a flush, which also
+    /// writes more.
     sync: AtomicU64,
+    flush_sync: AtomicU64,
 }
 
 impl Default for Crowd {
     fn default() -> Self {
         let zero = || AtomicU64::new(0);
-        Crowd { began: Instant::now(), waited: zero(), task: zero(), sync: zero() }
+        let (task, sync, flush_sync) = (zero(), zero(), zero());
+        Crowd { began: Instant::now(), waited: zero(), task, sync, flush_sync }
     }
 }
 
@@ -46,11 +49,17 @@ impl Crowd {
     /// waited for so long.
     pub fn measure(&self, tasks: usize, held: Duration, synced: Duration) {
         if tasks < FEWEST {
+            learn(&self.sync, synced);
             return;
         }
+        learn(&self.flush_sync, synced);
         let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
-        learn(&self.task, held / tasks);
-        learn(&self.sync, synced);
+        // What a flush takes to sync beyond the few is its tasks' too.
+        let more = match self.sync.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            sync => synced.saturating_sub(Duration::from_nanos(sync)),
+        };
+        learn(&self.task, (held + more) / tasks);
     }
 
     /// Most tasks that a flush should have now; nothing when nobody waits.
@@ -65,7 +74,11 @@ impl Crowd {
         if task == 0 {
             return Some(AT_FIRST);
         }
-        let sync = Duration::from_nanos(self.sync.load(Ordering::Relaxed));
+        let sync = match self.sync.load(Ordering::Relaxed) {
+            0 => self.flush_sync.load(Ordering::Relaxed),
+            sync => sync,
+        };
+        let sync = Duration::from_nanos(sync);
         let may = sync.saturating_mul(SYNCS).clamp(SHORTEST, LONGEST);
         let tasks = may.as_nanos() / u128::from(task);
         Some(usize::try_from(tasks).unwrap_or(usize::MAX).max(FEWEST))
@@ -109,6 +122,15 @@ mod tests {
             crowd.measure(1_000, millis(10), sync);
             assert_eq!(crowd.flush_limit(), Some(most), "{sync:?}");
         }
+    }
+
+    #[test]
+    fn what_a_flush_takes_to_sync_is_not_what_a_sync_takes() {
+        let crowd = Crowd::default();
+        crowd.saw();
+        crowd.measure(1, millis(0), Duration::from_micros(500));
+        crowd.measure(1_000, millis(10), Duration::from_micros(5_500));
+        assert_eq!(crowd.flush_limit(), Some(100), "1.5 ms at 15 us a task");
     }
 
     #[test]

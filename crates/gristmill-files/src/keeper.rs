@@ -232,7 +232,9 @@ impl Keeper {
             Err(Unwritten::Unknown(error)) => return Err(Broken::Whole(error)),
         }
         let synced = held.synced;
-        self.setup.crowd.measure(puts, began.elapsed().saturating_sub(synced), synced);
+        if puts > 0 && !synced.is_zero() {
+            self.setup.crowd.measure(puts, began.elapsed().saturating_sub(synced), synced);
+        }
         if let Err(error) = step_checkpoint(&self.setup, &mut self.syncing, &mut held, now) {
             tracing::warn!(%error, "no checkpoint could be made");
         }

@@ -303,7 +303,9 @@ impl Writer<'_> {
         if group.len() > 1 {
             self.setup.crowd.saw();
         }
-        self.setup.crowd.measure(self.puts, held, self.began.elapsed().saturating_sub(held));
+        if sync == Sync::Full {
+            self.setup.crowd.measure(self.puts, held, self.began.elapsed().saturating_sub(held));
+        }
         self.clamped = false;
         match sync {
             Sync::Full => self.unsynced = None,

@@ -22,9 +22,16 @@ impl TaskType for Grain {
     const QUEUE: &'static str = "grains";
 }
 
-/// As many as it likes.
+/// No producer outlives a test that was killed for longer than this: it would fill
+/// the disk.
+const LONGEST: Duration = Duration::from_secs(90);
+
+/// As many as it can.
 fn grains() -> impl Iterator<Item = Grain> {
-    (0..).map(|number| Grain { number, filling: "x".repeat(80) })
+    let start = Instant::now();
+    (0..)
+        .take_while(move |_| start.elapsed() < LONGEST)
+        .map(|number| Grain { number, filling: "x".repeat(80) })
 }
 
 /// A store that only these processes use.

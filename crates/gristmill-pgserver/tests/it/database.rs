@@ -44,9 +44,11 @@ fn a_database_goes_with_its_value_even_when_someone_is_connected() {
 #[test]
 fn a_template_is_prepared_once_by_many_and_again_after_a_failure() {
     let server = Server::shared().unwrap();
-    let refused = server.database("failing", |_| Err(Error::new("no migrations today")));
+    // The server may be one that an earlier run used.
+    let name = format!("failing{}", std::process::id());
+    let refused = server.database(&name, |_| Err(Error::new("no migrations today")));
     assert_eq!(refused.unwrap_err().to_string(), "no migrations today");
-    let panicked = server.database("failing", |_| panic!("on purpose"));
+    let panicked = server.database(&name, |_| panic!("on purpose"));
     assert!(panicked.unwrap_err().to_string().contains("panicked"));
 
     let prepared = AtomicU32::new(0);
@@ -57,7 +59,7 @@ fn a_template_is_prepared_once_by_many_and_again_after_a_failure() {
                     prepared.fetch_add(1, Ordering::Relaxed);
                     filled(url, &server)
                 };
-                let database = server.database("failing", prepare).unwrap();
+                let database = server.database(&name, prepare).unwrap();
                 assert_eq!(database.psql("SELECT count(*) FROM thing").unwrap(), "1");
             });
         }

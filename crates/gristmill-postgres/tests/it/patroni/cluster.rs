@@ -86,6 +86,12 @@ impl Cluster {
             nodes.push(node);
         }
         let mut cluster = Cluster { folder, programs: programs.to_owned(), account, etcd, nodes };
+        // A Patroni that asks before etcd knows its own version ends at once.
+        let start = Instant::now();
+        while !is_decided(client) {
+            assert!(start.elapsed() < PATIENCE, "etcd: {}", cluster.last_words());
+            thread::sleep(Duration::from_millis(50));
+        }
         for number in 0..3 {
             cluster.begin(number);
         }
@@ -240,6 +246,12 @@ fn ask(port: u16, request: &str) -> Option<String> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     Some(answer)
+}
+
+/// Whether etcd, at this port, serves and knows its version.
+fn is_decided(port: u16) -> bool {
+    let answer = ask(port, "GET /version HTTP/1.0\r\n\r\n").unwrap_or_default();
+    answer.contains("etcdcluster") && !answer.contains("not_decided")
 }
 
 fn settings(

@@ -54,8 +54,8 @@ fn a_log_that_is_not_read_does_not_hold_up_the_second_signal() {
     worker.signal(Signal::TERM);
     let second = Instant::now();
     while worker.is_running() {
-        // Two seconds are promised; twice that, for a machine that is busy.
-        assert!(second.elapsed() < Duration::from_secs(4), "it is still there");
+        // Two seconds are promised; one more for a machine that is busy.
+        assert!(second.elapsed() < Duration::from_secs(3), "it is still there");
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(worker.end().0, 130);

@@ -92,14 +92,32 @@ impl Drop for Standing<'_> {
 mod tests {
     use super::*;
 
-    fn turnstile(path: &std::path::Path) -> Turnstile {
-        Turnstile::new(Some(File::open(path).unwrap()))
+    /// A folder of this test's own: another run of it would stand at the same place.
+    struct Place(std::path::PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let name = format!("gristmill-turnstile-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            std::fs::create_dir(&path).unwrap();
+            Place(path)
+        }
+
+        fn turnstile(&self) -> Turnstile {
+            Turnstile::new(Some(File::open(&self.0).unwrap()))
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir(&self.0);
+        }
     }
 
     #[test]
     fn one_stands_there_at_a_time() {
-        let folder = std::env::current_dir().unwrap();
-        let (mut one, mut two) = (turnstile(&folder), turnstile(&folder));
+        let place = Place::new("turns");
+        let (mut one, mut two) = (place.turnstile(), place.turnstile());
         let standing = one.enter();
         assert!(!standing.crowded);
         std::thread::scope(|scope| {
@@ -116,8 +134,8 @@ mod tests {
 
     #[test]
     fn who_stands_there_for_ever_is_passed_by() {
-        let folder = std::env::temp_dir();
-        let (mut one, mut two) = (turnstile(&folder), turnstile(&folder));
+        let place = Place::new("stuck");
+        let (mut one, mut two) = (place.turnstile(), place.turnstile());
         let stopped = one.enter();
         assert!(two.enter().file.is_none());
         let start = Instant::now();

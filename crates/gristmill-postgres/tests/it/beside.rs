@@ -4,12 +4,14 @@
 use std::time::{Duration, Instant};
 
 use gristmill_core::{
-    ClaimRequest, ExtendAnswer, Extension, OnDuplicate, SettingsPatch, SettleAnswer, Store, Unique,
+    ClaimRequest, ExtendAnswer, Extension, OnDuplicate, Outcome, SettingsPatch, SettleAnswer,
+    Store, Unique,
 };
 use tokio_postgres::Client;
 
 use crate::support::{
-    application, asking, claim, database_within, declare, done, keyed, put, stats, store,
+    application, asking, claim, database_within, declare, done, keyed, put, settlements, stats,
+    store, task,
 };
 
 /// Far longer than it takes, and far shorter than anybody should wait.
@@ -319,4 +321,31 @@ async fn timed_claim(store: &gristmill_postgres::PostgresStore) -> Duration {
     assert_eq!(taken.tasks.len(), 100);
     done(store, &taken).await;
     took
+}
+
+/// The setting changes between two statements of one settle call: a task that went
+/// back is not left under its old lease as well.
+#[tokio::test]
+async fn rule_02_a_setting_that_changes_in_between_leaves_no_task_under_two_leases() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    put(&store, "q", vec![task("a"), task("b"), task("c")]).await;
+    let held = claim(&store, "q", 3).await;
+    let client = application(&database.url()).await;
+    client
+        .batch_execute(
+            "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN UPDATE gristmill.queue SET keep_done = '1 hour'; RETURN NULL; END $$;
+             CREATE TRIGGER keep AFTER INSERT ON gristmill.task EXECUTE FUNCTION keep()",
+        )
+        .await
+        .unwrap();
+    let mut settlements = settlements(&held, &Outcome::Done);
+    settlements[0].outcome = Outcome::Error("it failed".to_owned());
+    store.settle(settlements).await.unwrap();
+    let standing = "SELECT (SELECT count(*) FROM gristmill.lease), \
+                           (SELECT count(*) FROM gristmill.task)";
+    let row = client.query_one(standing, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, 1), "leases, tasks");
 }

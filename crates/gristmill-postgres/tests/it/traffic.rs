@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use gristmill_core::{
-    ClaimRequest, NewTask, Outcome, SettingsPatch, SettleAnswer, Store, StoreError, TaskId,
+    ClaimRequest, Claims, NewTask, Outcome, SettingsPatch, SettleAnswer, Store, StoreError, TaskId,
 };
 use gristmill_postgres::{Options, PostgresStore};
 use tokio::task::JoinHandle;
@@ -69,7 +69,13 @@ struct Task {
 impl Traffic {
     pub(crate) async fn start(url: &str) -> Self {
         let (ours, theirs) = (open(url).await, open(url).await);
-        let settings = SettingsPatch { lease: Some(LEASE), ..SettingsPatch::default() };
+        // Otherwise the new primary may not have heard of the last claims, and gives
+        // their tasks again at once: that is no second delivery to be judged.
+        let settings = SettingsPatch {
+            lease: Some(LEASE),
+            claims: Some(Claims::Durable),
+            ..SettingsPatch::default()
+        };
         declare(&ours, QUEUE, settings).await;
         let seen = Arc::new(Seen::default());
         let producer = tokio::spawn(produce(ours, seen.clone()));

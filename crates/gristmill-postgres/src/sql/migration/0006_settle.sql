@@ -26,12 +26,12 @@ $$;
 
 -- Settles as done, many at once and in few statements: the common end. Pairs
 -- that need more (a stale token, a queue that keeps done tasks) are left to
--- settle_rest. p_gone: pairs of the same leases that settle_rest ended just now
--- and left for this function to take out of them. `recorded` is null when every
--- pair was.
+-- settle_rest. p_gone: of these pairs, those that settle_rest ended just now and
+-- left for this function to take out of their leases; p_less: how many pairs are
+-- settle_rest's, ended or not. `recorded` is null when every other pair was.
 CREATE FUNCTION gristmill.settle_done(
-    p_tokens uuid[], p_ids bigint[], p_gone_tokens uuid[], p_gone bigint[], p_now timestamptz,
-    OUT recorded boolean[], OUT woken integer[]
+    p_tokens uuid[], p_ids bigint[], p_gone_tokens uuid[], p_gone bigint[], p_less integer,
+    p_now timestamptz, OUT recorded boolean[], OUT woken integer[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -56,13 +56,16 @@ BEGIN
             SELECT l.token, l.queue, l.open, l.keyed, l.keys, q.slots, q.unique_active, g.ids,
                    l.open = g.ids AS is_whole, cardinality(l.open) < cardinality(l.ids) AS is_rest
               FROM (SELECT u.token, array_agg(DISTINCT u.id ORDER BY u.id) AS ids
-                      FROM unnest(p_tokens || p_gone_tokens, p_ids || p_gone) AS u (token, id)
+                      FROM unnest(p_tokens, p_ids) AS u (token, id)
                      GROUP BY u.token) g
               JOIN gristmill.lease l ON l.token = g.token
               -- Each lease's own queue, and not the leases of a queue: OFFSET 0
               -- keeps a plan from beginning there.
               JOIN LATERAL (SELECT x.slots, x.unique_active, x.keep_done FROM gristmill.queue x
-                             WHERE x.number = l.queue OFFSET 0) q ON q.keep_done IS NULL
+                             WHERE x.number = l.queue OFFSET 0) q
+                ON q.keep_done IS NULL
+                -- Was so when settle_rest looked: those it ended have to leave the lease.
+                OR l.token = ANY (p_gone_tokens)
              ORDER BY l.token
                FOR UPDATE OF l
         ), whole AS (
@@ -137,7 +140,7 @@ BEGIN
     IF v_wholes IS NOT NULL OR v_emptied IS NOT NULL THEN
         PERFORM gristmill.end_deadlines(v_wholes || v_emptied);
     END IF;
-    IF v_all < cardinality(p_ids) THEN
+    IF v_all < cardinality(p_ids) - p_less THEN
         -- Of a pair that is named twice, the first settled it.
         recorded := ARRAY(
             SELECT g.nth = 1 AND (d.id IS NOT NULL OR coalesce(g.token = ANY (v_wholes), false))
@@ -151,15 +154,15 @@ END
 $$;
 
 -- Settles what is not plainly done, set by set: the tasks are gathered from their
--- leases and end together. p_positions: which of the arrays' entries. p_left:
--- leases that settle_done is asked about next, which writes down what is still
+-- leases and end together. p_positions: which of the arrays' entries. p_is_left:
+-- settle_done is asked about the same leases next and writes down what is still
 -- open of them, once; of those, `gone` tells what ended. Answers for those whose
 -- lease is held: `recorded` has their positions, the other arrays what became of
 -- each.
 CREATE FUNCTION gristmill.settle_rest(
     p_positions integer[], p_tokens uuid[], p_ids bigint[], p_outcomes text[], p_errors text[],
-    p_ats timestamptz[], p_started boolean[], p_left uuid[], p_free integer, p_kept integer,
-    p_now timestamptz,
+    p_ats timestamptz[], p_started boolean[], p_is_left boolean, p_free integer,
+    p_kept integer, p_now timestamptz,
     OUT recorded integer[], OUT became smallint[], OUT run_ats timestamptz[],
     OUT woken integer[], OUT freed integer[], OUT gone_tokens uuid[], OUT gone bigint[]
 )
@@ -190,18 +193,19 @@ DECLARE
 BEGIN
     FOR v_lease IN
         SELECT l.token, l.worker, l.claimed_at, l.cancelled, l.open, l.ids, l.tasks,
-               q.keep_done IS NULL AND coalesce(l.token = ANY (p_left), false) AS is_left, g.nths,
+               q.keep_done IS NULL AND p_is_left AS is_left, g.nths,
                g.asked, g.outcomes, g.errors, g.ats, g.started
           -- Sorted once, for all of the lists.
-          FROM (SELECT u.token, array_agg(u.nth::integer) AS nths, array_agg(u.id) AS asked,
+          FROM (SELECT u.token, array_agg(u.nth) AS nths, array_agg(u.id) AS asked,
                        array_agg(coalesce(u.outcome, 'done')) AS outcomes,
                        array_agg(u.error) AS errors, array_agg(u.at) AS ats,
                        array_agg(coalesce(u.started, true)) AS started
-                  FROM (SELECT x.*
-                          FROM unnest(p_tokens, p_ids, p_outcomes, p_errors, p_ats, p_started)
-                               WITH ORDINALITY AS x (token, id, outcome, error, at, started, nth)
-                         WHERE p_positions IS NULL OR x.nth = ANY (p_positions)
-                         ORDER BY x.token, x.nth) u
+                  -- By position: unfolding all lists for a few costs more than those do.
+                  FROM (SELECT p_tokens[x.nth] AS token, p_ids[x.nth] AS id,
+                               p_outcomes[x.nth] AS outcome, p_errors[x.nth] AS error,
+                               p_ats[x.nth] AS at, p_started[x.nth] AS started, x.nth
+                          FROM unnest(p_positions) AS x (nth)
+                         ORDER BY 1, x.nth) u
                  GROUP BY u.token) g
           JOIN gristmill.lease l ON l.token = g.token
           JOIN LATERAL (SELECT x.keep_done FROM gristmill.queue x
@@ -333,41 +337,31 @@ CREATE FUNCTION gristmill.settle_now(
 LANGUAGE plpgsql AS $$
 DECLARE
     v_count    integer := cardinality(p_ids);
-    v_nths     integer[];
-    v_tokens   uuid[] := p_tokens;
-    v_ids      bigint[] := p_ids;
+    v_rest     integer[];
+    v_left     integer[];
     v_plain    boolean[];
     v_woken    integer[];
     v_gone_of  uuid[];
     v_gone     bigint[];
-    v_rest     integer[];
-    v_left     integer[];
     v_recorded integer[];
     v_became   smallint[];
     v_run_ats  timestamptz[];
+    v_is_first boolean := true;
     v_some     record;
     i          integer;
 BEGIN
-    IF 'done' <> ALL (p_outcomes) THEN
-        v_ids := NULL;
-        v_rest := ARRAY(SELECT generate_series(1, v_count));
-    ELSIF p_outcomes IS NOT NULL THEN
-        SELECT array_agg(u.nth::integer ORDER BY u.nth) FILTER (WHERE u.outcome = 'done'),
-               array_agg(u.token ORDER BY u.nth) FILTER (WHERE u.outcome = 'done'),
-               array_agg(u.id ORDER BY u.nth) FILTER (WHERE u.outcome = 'done'),
-               array_agg(u.nth::integer ORDER BY u.nth) FILTER (WHERE u.outcome <> 'done')
-          INTO v_nths, v_tokens, v_ids, v_rest
-          FROM unnest(p_tokens, p_ids, p_outcomes) WITH ORDINALITY AS u (token, id, outcome, nth);
+    IF p_outcomes IS NOT NULL THEN
+        v_rest := ARRAY(SELECT u.nth::integer
+                          FROM unnest(p_outcomes) WITH ORDINALITY AS u (outcome, nth)
+                         WHERE u.outcome <> 'done');
     END IF;
     -- Twice at most: what was asked for, then what is plainly done (in one
     -- statement), then what of that was not so plain.
     LOOP
-        IF v_rest IS NOT NULL THEN
-            -- Without positions where all are meant: each would be looked for among all.
-            SELECT * INTO v_some FROM gristmill.settle_rest(
-                CASE WHEN cardinality(v_rest) < v_count THEN v_rest END, p_tokens, p_ids,
-                p_outcomes, p_errors, p_ats, p_started,
-                CASE WHEN v_ids IS NOT NULL THEN v_tokens END, p_free, p_kept, p_now);
+        IF v_rest <> '{}' THEN
+            SELECT * INTO v_some FROM gristmill.settle_rest(v_rest, p_tokens, p_ids, p_outcomes,
+                p_errors, p_ats, p_started, v_is_first AND cardinality(v_rest) < v_count, p_free,
+                p_kept, p_now);
             v_recorded := v_recorded || v_some.recorded;
             v_became := v_became || v_some.became;
             v_run_ats := v_run_ats || v_some.run_ats;
@@ -376,39 +370,41 @@ BEGIN
             v_gone_of := v_some.gone_tokens;
             v_gone := v_some.gone;
             v_left := v_left || v_rest;
-            v_rest := NULL;
         END IF;
-        EXIT WHEN v_ids IS NULL;
+        EXIT WHEN NOT v_is_first OR cardinality(v_left) = v_count;
+        -- Asked about all pairs, those of settle_rest too: so a lease that all of
+        -- this call settles is one row less. What settle_rest found no lease for is
+        -- not open here either.
         SELECT s.recorded, s.woken INTO v_plain, v_woken
-          FROM gristmill.settle_done(v_tokens, v_ids, v_gone_of, v_gone, p_now) s;
+          FROM gristmill.settle_done(p_tokens, p_ids, v_gone_of, v_gone,
+                                     coalesce(cardinality(v_left), 0), p_now) s;
         woken := woken || v_woken;
         freed := freed || v_woken;
         EXIT WHEN v_plain IS NULL;
         v_rest := ARRAY(
-            SELECT coalesce(v_nths[r.nth], r.nth::integer)
-              FROM unnest(v_plain) WITH ORDINALITY AS r (was, nth) WHERE NOT r.was);
-        v_ids := NULL;
+            SELECT r.nth::integer FROM unnest(v_plain) WITH ORDINALITY AS r (was, nth)
+             WHERE NOT r.was AND r.nth <> ALL (coalesce(v_left, '{}')));
+        v_is_first := false;
     END LOOP;
     IF v_left IS NULL THEN
         RETURN;
     END IF;
     -- Filled first: an array that grows from its middle does not begin at 1.
     answers := array_fill(0::smallint, ARRAY[v_count]);
+    IF cardinality(v_recorded) = v_count
+       AND v_recorded = ARRAY(SELECT generate_series(1, v_count)) THEN
+        became := v_became;
+        run_ats := v_run_ats;
+        RETURN;
+    END IF;
     became := array_fill(0::smallint, ARRAY[v_count]);
     run_ats := array_fill(NULL::timestamptz, ARRAY[v_count]);
+    -- By position again; and what is left over has no lease behind it.
+    FOR i IN 1..coalesce(cardinality(v_recorded), 0) LOOP
+        became[v_recorded[i]] := v_became[i];
+        run_ats[v_recorded[i]] := v_run_ats[i];
+    END LOOP;
     IF v_recorded IS NOT NULL THEN
-        IF v_recorded = ARRAY(SELECT generate_series(1, v_count)) THEN
-            became := v_became;
-            run_ats := v_run_ats;
-            RETURN;
-        END IF;
-        -- By position again; and what is left over has no lease behind it.
-        SELECT array_agg(coalesce(r.became, 0::smallint) ORDER BY x.nth),
-               array_agg(r.run_at ORDER BY x.nth)
-          INTO became, run_ats
-          FROM generate_series(1, v_count) AS x (nth)
-          LEFT JOIN unnest(v_recorded, v_became, v_run_ats)
-                 AS r (position, became, run_at) ON r.position = x.nth;
         v_left := CASE WHEN cardinality(v_recorded) < cardinality(v_left)
                        THEN ARRAY(SELECT l FROM unnest(v_left) l
                                    WHERE l <> ALL (v_recorded)) END;

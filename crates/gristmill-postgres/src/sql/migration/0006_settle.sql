@@ -154,11 +154,11 @@ END
 $$;
 
 -- Settles what is not plainly done, set by set: the tasks are gathered from their
--- leases and end together. p_positions: which of the arrays' entries. p_is_left:
--- settle_done is asked about the same leases next and writes down what is still
--- open of them, once; of those, `gone` tells what ended. Answers for those whose
--- lease is held: `recorded` has their positions, the other arrays what became of
--- each.
+-- leases and end together. p_positions: which of the arrays' entries (null: all).
+-- p_is_left: settle_done is asked about the same leases next and writes down what
+-- is still open of them, once; of those, `gone` tells what ended. Answers for those
+-- whose lease is held: `recorded` has their positions, the other arrays what became
+-- of each.
 CREATE FUNCTION gristmill.settle_rest(
     p_positions integer[], p_tokens uuid[], p_ids bigint[], p_outcomes text[], p_errors text[],
     p_ats timestamptz[], p_started boolean[], p_is_left boolean, p_free integer,
@@ -200,12 +200,18 @@ BEGIN
                        array_agg(coalesce(u.outcome, 'done')) AS outcomes,
                        array_agg(u.error) AS errors, array_agg(u.at) AS ats,
                        array_agg(coalesce(u.started, true)) AS started
-                  -- By position: unfolding all lists for a few costs more than those do.
-                  FROM (SELECT p_tokens[x.nth] AS token, p_ids[x.nth] AS id,
-                               p_outcomes[x.nth] AS outcome, p_errors[x.nth] AS error,
-                               p_ats[x.nth] AS at, p_started[x.nth] AS started, x.nth
+                  -- All of the lists are unfolded, a few entries are looked at: each
+                  -- costs more where the other is asked for.
+                  FROM (SELECT x.token, x.id, x.outcome, x.error, x.at, x.started,
+                               x.nth::integer AS nth
+                          FROM unnest(p_tokens, p_ids, p_outcomes, p_errors, p_ats, p_started)
+                               WITH ORDINALITY AS x (token, id, outcome, error, at, started, nth)
+                         WHERE p_positions IS NULL
+                         UNION ALL
+                        SELECT p_tokens[x.nth], p_ids[x.nth], p_outcomes[x.nth],
+                               p_errors[x.nth], p_ats[x.nth], p_started[x.nth], x.nth
                           FROM unnest(p_positions) AS x (nth)
-                         ORDER BY 1, x.nth) u
+                         ORDER BY token, nth) u
                  GROUP BY u.token) g
           JOIN gristmill.lease l ON l.token = g.token
           JOIN LATERAL (SELECT x.keep_done FROM gristmill.queue x
@@ -359,9 +365,10 @@ BEGIN
     -- statement), then what of that was not so plain.
     LOOP
         IF v_rest <> '{}' THEN
-            SELECT * INTO v_some FROM gristmill.settle_rest(v_rest, p_tokens, p_ids, p_outcomes,
-                p_errors, p_ats, p_started, v_is_first AND cardinality(v_rest) < v_count, p_free,
-                p_kept, p_now);
+            SELECT * INTO v_some FROM gristmill.settle_rest(
+                CASE WHEN cardinality(v_rest) < v_count THEN v_rest END, p_tokens, p_ids,
+                p_outcomes, p_errors, p_ats, p_started,
+                v_is_first AND cardinality(v_rest) < v_count, p_free, p_kept, p_now);
             v_recorded := v_recorded || v_some.recorded;
             v_became := v_became || v_some.became;
             v_run_ats := v_run_ats || v_some.run_ats;

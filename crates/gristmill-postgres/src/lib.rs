@@ -1,6 +1,6 @@
 //! The PostgreSQL store of Gristmill.
 //!
-//! The verbs are SQL functions in a schema of their own (`sql/migration/`), so
+//! The verbs are SQL functions in a schema of their own (`sql/function/`), so
 //! that any client of the database has the whole queue; this crate is one of
 //! their users. A claim moves its tasks into one lease row instead of updating
 //! each; counts are appended, never updated in place; callers of one store
@@ -18,6 +18,7 @@ mod codec;
 mod connection;
 mod deadline;
 mod declare;
+mod definition;
 mod diagnose;
 mod driver;
 mod errors;
@@ -59,7 +60,7 @@ mod wire;
 pub use check::Finding;
 pub use deadline::Timeouts;
 pub use inside::WakeGuard;
-pub use migration::{print as migrations, print_for as migrations_for, versions};
+pub use migration::{print as migrations, print_for as migrations_for, restore, versions};
 pub use options::{Options, StatementMode};
 pub use postgres_url::PostgresUrl;
 pub use rights::{make as make_roles, print as roles, print_for as roles_for};

@@ -3,11 +3,18 @@
 use gristmill_core::Result;
 
 use crate::Options;
+use crate::answer::column;
 use crate::connection::in_schema;
 use crate::deadline::Class;
-use crate::pool::Pool;
+use crate::pool::{Pool, Taken};
+use crate::sql::Sql;
 
 const RIGHTS: &str = include_str!("sql/rights.sql");
+const GRANT: &str = include_str!("sql/rights_grant.sql");
+
+/// All roles, as they are called with the schema's default name.
+const ROLES: [&str; 5] =
+    ["gristmill_put", "gristmill_work", "gristmill_read", "gristmill_admin", "gristmill_store"];
 
 /// The statements that make the roles of a schema and grant each what it may do.
 /// They can be run again, and are to be after a migration.
@@ -38,6 +45,43 @@ pub async fn make(url: &str) -> Result<()> {
     let made = run(&pool, &script).await;
     pool.close();
     made
+}
+
+/// Grants new functions to the roles they are for, where these were made: a
+/// process with the rights of a role goes on after a migration. What somebody took
+/// from a role of what stood before stays taken.
+pub(crate) async fn grant_new(
+    connection: &mut Taken<'_>,
+    schema: &str,
+    functions: &[String],
+) -> Result<()> {
+    let named = |role: &str| role.replacen("gristmill", schema, 1);
+    let roles: Vec<String> = ROLES.iter().map(|role| named(role)).collect();
+    let standing = connection.run(Sql::RoleStanding, &[&roles]).await?;
+    let standing: Vec<String> = standing.iter().map(|row| column(row, 0)).collect::<Result<_>>()?;
+    let mut script = String::new();
+    for function in functions {
+        let to: Vec<String> =
+            roles_of(function).map(named).filter(|role| standing.contains(role)).collect();
+        if !to.is_empty() {
+            script += &in_schema(GRANT, schema)
+                .replace("{function}", function)
+                .replace("{roles}", &to.join(", "));
+        }
+    }
+    connection.run_script(&script).await
+}
+
+/// The roles that may call a function.
+fn roles_of(function: &str) -> impl Iterator<Item = &'static str> {
+    let granted = RIGHTS.split(';').filter_map(move |statement| {
+        let (_, grant) = statement.split_once("GRANT EXECUTE ON FUNCTION ")?;
+        let (functions, roles) = grant.split_once(" TO ")?;
+        let meant = |one: &str| one.trim().strip_prefix("gristmill.") == Some(function);
+        functions.split(',').any(meant).then(|| roles.split(',').map(str::trim))
+    });
+    // Every function is for programs.
+    granted.flatten().chain(["gristmill_store"])
 }
 
 async fn run(pool: &Pool, script: &str) -> Result<()> {

@@ -88,6 +88,11 @@ statements! {
     AssignmentGet = include_str!("sql/assignment_get.sql"), ();
     Notify = include_str!("sql/notify.sql"), (TEXT, TEXT);
     MetaGet = include_str!("sql/meta_get.sql"), ();
+    DefinitionStanding = include_str!("sql/definition_standing.sql"), ();
+    DefinitionList = include_str!("sql/definition_list.sql"), ();
+    DefinitionDefine = include_str!("sql/definition_define.sql"), (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL_ARRAY);
+    DefinitionRemember = include_str!("sql/definition_remember.sql"), (TEXT, INT4_ARRAY);
+    RoleStanding = include_str!("sql/role_standing.sql"), (TEXT_ARRAY);
     MigrationTable = include_str!("sql/migration_table.sql"), ();
     MigrationLock = include_str!("sql/migration_lock.sql"), (TEXT);
     MigrationKnown = include_str!("sql/migration_known.sql"), (TEXT);

@@ -160,7 +160,9 @@ Examples:
 The script that --print shows is run in one transaction; no server is asked for
 it. --roles also makes the roles that SQL clients are granted (docs/sql.md), for
 which the connecting role needs CREATEROLE; with --print it shows only how they
-are made, for somebody who has it. Say it again after each migration. Other stores than PostgreSQL are brought up to date when they are opened.";
+are made, for somebody who has it. What somebody removed or changed by hand of the
+functions and views is made again. Other stores than PostgreSQL are brought up to
+date when they are opened.";
 
 const DOCTOR: &str = "\
 Examples:

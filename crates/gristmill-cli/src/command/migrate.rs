@@ -33,6 +33,8 @@ impl Migrate {
         // Also when there is nothing to do: whoever asks wants to know that the
         // store opens.
         session.open(Missing::Create).await?.close().await?;
+        // What somebody removed or changed by hand stands again.
+        let restored = gristmill::postgres::restore(url).await?;
         if self.roles {
             gristmill::postgres::make_roles(url).await?;
         }
@@ -41,10 +43,14 @@ impl Migrate {
             _ if from == to => format!("the schema of {shown} is up to date, version {to}"),
             _ => format!("brought the schema of {shown} from version {from} to {to}"),
         };
+        if !restored.is_empty() {
+            words += &format!("; made again: {}", restored.join(", "));
+        }
         if self.roles {
             words += "; its roles stand";
         }
-        session.output.either(&json!({ "from": from, "to": to, "roles": self.roles }), words)
+        let all = json!({ "from": from, "to": to, "restored": restored, "roles": self.roles });
+        session.output.either(&all, words)
     }
 
     /// Other stores bring themselves up to date whenever they are opened.

@@ -308,6 +308,17 @@ fn doctor_names_what_somebody_did_to_the_schema() {
         .unwrap();
     database.psql("ALTER TABLE gristmill.task SET (autovacuum_vacuum_threshold = 9)").unwrap();
     assert_eq!(codes().0, ["schema_drift", "storage_settings"]);
+    database
+        .psql(
+            "ALTER FUNCTION gristmill.claim SECURITY INVOKER; DROP VIEW gristmill.tasks;
+             DROP TRIGGER settle_at_commit ON gristmill.settling",
+        )
+        .unwrap();
+    let drift = "schema_drift";
+    assert_eq!(codes().0, [drift, drift, drift, drift, "storage_settings"]);
+    let cured = place.json(&["--store", &url, "migrate"]);
+    assert_eq!(cured["restored"], json!(["claim", "wake", "settling.settle_at_commit", "tasks"]));
+    assert_eq!(codes().0, ["storage_settings"], "the remedy cures");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn one(schema: &str, wanted: &Object, standing: Option<&Object>) -> Option<Diagn
         None => Some(Diagnosis::grave(
             "schema_drift",
             format!("{kind} {name} is missing from schema {schema}"),
-            "somebody removed it; 'gristmill migrate --print' shows the statement that makes it",
+            remedy("removed", kind),
         )),
         Some(object) if is_index && !object.valid => Some(Diagnosis::grave(
             "missing_index",
@@ -55,9 +55,17 @@ fn one(schema: &str, wanted: &Object, standing: Option<&Object>) -> Option<Diagn
         Some(_) => Some(Diagnosis::grave(
             "schema_drift",
             format!("{kind} {name} of schema {schema} is not the one this program made"),
-            "somebody changed it; 'gristmill migrate --print' shows how it should be",
+            remedy("changed", kind),
         )),
     }
+}
+
+/// What is no table can be made again at any time.
+fn remedy(how: &str, kind: &str) -> String {
+    if matches!(kind, "function" | "view") || (kind, how) == ("trigger", "removed") {
+        return format!("somebody {how} it; 'gristmill migrate' makes it again");
+    }
+    format!("somebody {how} it; 'gristmill migrate --print' shows how it should be")
 }
 
 /// The statement that makes an index without stopping anybody.

@@ -11,6 +11,7 @@ use gristmill_core::{Diagnosis, Result, StoreError, Token};
 use crate::PostgresStore;
 use crate::answer::column;
 use crate::deadline::Class;
+use crate::definition::{self, Definition};
 use crate::migration;
 use crate::sql::Sql;
 use crate::store::Inner;
@@ -63,16 +64,7 @@ impl Inner {
             found.extend(failover::read_only(&standbys));
             found.extend(failover::failover(&standbys));
         }
-        found.extend(match self.drift(read_only).await {
-            Ok(found) => found,
-            // Only who may make schemas can make one to compare with.
-            Err(StoreError::Permission(why)) => vec![Diagnosis::note(
-                "drift_unknown",
-                format!("the schema was not compared with the one it should be: {why}"),
-                "run doctor as a role that may create schemas in this database",
-            )],
-            Err(error) => return Err(error),
-        });
+        found.extend(self.schema(read_only).await?);
         let settings = self.pool.read(Sql::DiagnoseSettings, &[]).await?;
         for row in &settings {
             let (name, value): (String, String) = (column(row, 0)?, column(row, 1)?);
@@ -111,12 +103,55 @@ impl Inner {
         Ok(found)
     }
 
+    /// Is the schema as this program makes it?
+    async fn schema(&self, read_only: bool) -> Result<Vec<Diagnosis>> {
+        if migration::is_newer(&self.pool.read(Sql::DefinitionStanding, &[]).await?)? {
+            return Ok(vec![Diagnosis::note(
+                "newer_functions",
+                "the functions of this store are those of a newer gristmill, so they were not \
+                 compared",
+                "run its doctor; this program uses them as they are",
+            )]);
+        }
+        if read_only {
+            return self.functions().await;
+        }
+        match self.drift().await {
+            // Only who may make schemas can make one to compare with.
+            Err(StoreError::Permission(why)) => {
+                let mut found = self.functions().await?;
+                found.push(Diagnosis::note(
+                    "drift_unknown",
+                    format!("of the schema only the functions were compared: {why}"),
+                    "run doctor as a role that may create schemas in this database",
+                ));
+                Ok(found)
+            }
+            found => found,
+        }
+    }
+
+    /// The bodies of the functions beside those this program carries: needs no
+    /// right, and writes nothing.
+    async fn functions(&self) -> Result<Vec<Diagnosis>> {
+        let schema = &self.pool.texts.schema;
+        let rows = self.pool.read(Sql::DefinitionList, &[]).await?;
+        let object = |kind: &str, name: &str, definition: String| {
+            let (kind, name) = (kind.to_owned(), name.to_owned());
+            Object { kind, name, definition, valid: true }
+        };
+        let body =
+            |one: &Definition| object(one.kind, one.name, one.body(schema).unwrap_or_default());
+        let wanted: Vec<Object> = definition::all().iter().map(body).collect();
+        let standing = definition::standing(&rows)?.into_iter();
+        let standing = standing
+            .filter_map(|((kind, name), (_, body))| body.map(|body| object(&kind, &name, body)));
+        Ok(drift::compare(schema, &wanted, &standing.collect::<Vec<_>>()))
+    }
+
     /// Makes the schema anew beside the real one, compares both, and takes the
     /// new one back: nobody else ever sees it.
-    async fn drift(&self, read_only: bool) -> Result<Vec<Diagnosis>> {
-        if read_only {
-            return Ok(Vec::new());
-        }
+    async fn drift(&self) -> Result<Vec<Diagnosis>> {
         let schema = self.pool.texts.schema.clone();
         let token = Token::random()?.to_string();
         let beside = format!("gristmill_doctor_{}", token.get(..12).unwrap_or_default());

@@ -27,6 +27,11 @@ SELECT 'view', c.relname::text, pg_get_viewdef(c.oid), true
   FROM pg_class c
  WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'v'
 UNION ALL
+SELECT 'trigger', c.relname || '.' || t.tgname, pg_get_triggerdef(t.oid) || ' fires ' || t.tgenabled::text,
+       true
+  FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+ WHERE c.relnamespace = to_regnamespace($1) AND NOT t.tgisinternal
+UNION ALL
 SELECT 'storage', c.relname::text, coalesce(array_to_string(c.reloptions, ', '), ''), true
   FROM pg_class c
  WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r'

@@ -1,7 +1,8 @@
 -- The roles of a store and what each may do. Nobody logs in as one of them: they
 -- are granted to those who do. Roles belong to the whole server, so a schema of
 -- the same name in another database has the same ones; the grants are this
--- database's. Run it again after each migration: new functions come with no right.
+-- database's. It can be run again; a migration grants new functions by itself where
+-- the roles stand.
 DO $$
 DECLARE
     v_role text;
@@ -50,6 +51,6 @@ GRANT EXECUTE ON FUNCTION gristmill.add_queue, gristmill.declare_queue, gristmil
 -- tables, and functions that take a time from who calls them. They are trusted
 -- with everything but the schema itself.
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA gristmill TO gristmill_store;
-REVOKE INSERT, UPDATE, DELETE ON gristmill.migration FROM gristmill_store;
+REVOKE INSERT, UPDATE, DELETE ON gristmill.migration, gristmill.definition FROM gristmill_store;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA gristmill TO gristmill_store;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill TO gristmill_store;

@@ -19,6 +19,7 @@ mod conformance;
 mod crash;
 mod damaged;
 mod defaults;
+mod definitions;
 mod failover;
 mod held;
 mod migrations;

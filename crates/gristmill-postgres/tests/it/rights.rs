@@ -13,7 +13,7 @@ use crate::conformance::{Databases, hold};
 use crate::support::{application, database_within, declare, store};
 
 /// Every connection of a store is this role's.
-const AS_STORE: &str = "options=-c%20role%3Dgristmill_store";
+pub(crate) const AS_STORE: &str = "options=-c%20role%3Dgristmill_store";
 
 const PUT: &[&str] = &["enqueue", "enqueue_many", "wake"];
 const WORK: &[&str] = &[
@@ -53,7 +53,7 @@ const ADMIN: &[&str] = &[
 ];
 
 /// A database with its roles, and a session of a login that has one of them.
-async fn with_roles() -> Database {
+pub(crate) async fn with_roles() -> Database {
     let database = database_within().await;
     gristmill_postgres::make_roles(&database.url()).await.expect("roles");
     // A second time changes nothing.

@@ -1,5 +1,7 @@
 -- The tables of the store. `gristmill` is the schema's default name; another
--- one is put in its place when the steps are run.
+-- one is put in its place when the steps are run. A step runs once and is not
+-- changed afterwards: what is to be otherwise comes in another one. Functions and
+-- views are no steps (../function): they are made again when their text changes.
 --
 -- The trick of this schema: a lease is not an UPDATE of each task. A claim
 -- deletes its tasks from `task` and writes ONE row into `lease` that holds all
@@ -13,11 +15,15 @@
 -- vacuum_cost_delay = 0 lets the vacuum keep up with the claims.
 
 CREATE SEQUENCE gristmill.task_id;
--- Numbers of queues that no contract numbers begin at 10000; the number is
--- chosen by the declaring program, under the row lock of `meta`.
+-- The store itself: its id, which functions and views stand in it (a checksum of all
+-- of them), and the version of the program that made those. Numbers of queues that no
+-- contract numbers begin at 10000; the number is chosen by the declaring program,
+-- under the lock of this row.
 CREATE TABLE gristmill.meta (
-    one      boolean PRIMARY KEY DEFAULT true CHECK (one),
-    store_id uuid    NOT NULL
+    one         boolean PRIMARY KEY DEFAULT true CHECK (one),
+    store_id    uuid      NOT NULL,
+    definitions text      NOT NULL DEFAULT '',
+    program     integer[] NOT NULL DEFAULT '{}'
 );
 
 -- A queue, what was said of it, and the settings in force as columns, which
@@ -284,8 +290,8 @@ CREATE TABLE gristmill.settling (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- How far a chore came that looks at everything in turns (0007_watch.sql), and when
--- claims of SQL clients last did a share of them (0015_maintain.sql).
+-- How far a chore came that looks at everything in turns (function/watch.sql), and when
+-- claims of SQL clients last did a share of them (function/maintain.sql).
 CREATE TABLE gristmill.chore (
     name  text COLLATE "C" PRIMARY KEY,
     key   text COLLATE "C" NOT NULL,
@@ -416,4 +422,14 @@ CREATE TABLE gristmill.assignment (
     term         bigint      NOT NULL,
     shares       text        NOT NULL,
     published_at timestamptz NOT NULL
+);
+
+-- What became of one task of a put. outcome: 0 enqueued, 1 duplicate,
+-- 2 replaced, 3 refused (detail says why).
+CREATE TYPE gristmill.put_answer AS (
+    outcome smallint,
+    id      bigint,
+    run_at  timestamptz,
+    source  text,
+    detail  text
 );

@@ -1,5 +1,5 @@
 -- What time brings, for those who run no Gristmill process: the chores that such a
--- process does every second (0007_watch.sql), in one call for cron, and in shares
+-- process does every second (watch.sql), in one call for cron, and in shares
 -- with the claims of SQL workers.
 
 -- Does what is due, for about so long: what it did, chore by chore, and whether
@@ -181,5 +181,3 @@ BEGIN
      WHERE d.done > 0 OR d.more;
 END
 $$;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

@@ -119,5 +119,3 @@ LANGUAGE sql STABLE AS $$
                 THEN format('another run was asked for, but %s attempts are used up', p_attempts)
                 ELSE '' END
 $$;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

@@ -1,5 +1,5 @@
 -- The surface for any client of the database: producers and workers that speak
--- nothing but SQL (operators: 0013_operators.sql). Thin wrappers of the functions
+-- nothing but SQL (operators: operators.sql). Thin wrappers of the functions
 -- the Rust store uses; each call is atomic and joins the caller's transaction.
 --
 -- They run with the rights of the schema's owner, so that a role needs EXECUTE on
@@ -354,5 +354,3 @@ BEGIN
     PERFORM pg_notify('gristmill.wake', $1);
 END
 $$;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

@@ -129,5 +129,3 @@ BEGIN
       FROM gristmill.queue_stats() s;
 END
 $$;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

@@ -167,5 +167,3 @@ BEGIN
     PERFORM gristmill.must_be('token', p_token IS NULL, 'the token of its claim');
 END
 $$;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

@@ -6,17 +6,7 @@
 -- task that stood for it was not claimed yet, so its run begins after whatever
 -- the caller did before. In the caller's transaction it is not, for nobody sees
 -- the caller's changes before they are committed: there the put leaves a marker
--- (0001_tables.sql).
-
--- What became of one task of a put. outcome: 0 enqueued, 1 duplicate,
--- 2 replaced, 3 refused (detail says why).
-CREATE TYPE gristmill.put_answer AS (
-    outcome smallint,
-    id      bigint,
-    run_at  timestamptz,
-    source  text,
-    detail  text
-);
+-- (table `marker`).
 
 -- The answer to a put that an existing task stands for.
 CREATE FUNCTION gristmill.duplicate_of(p_id bigint) RETURNS gristmill.put_answer
@@ -839,5 +829,3 @@ BEGIN
     END LOOP;
 END
 $$;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

@@ -1,6 +1,6 @@
 -- Reading, operators' actions, and what time brings.
 
--- Every task as programs read it; people have `tasks` (0013_operators.sql). The
+-- Every task as programs read it; people have `tasks` (operators.sql). The
 -- token is left out: whoever reads it could settle in the holder's name.
 CREATE VIEW gristmill.shown AS
 SELECT 'pending' AS state, t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
@@ -211,7 +211,7 @@ END
 $$;
 
 -- Adds appended counts to the kept ones, so many at most. One at a time. What an
--- SQL client's claim sums up in a transaction that is still open (0015_maintain.sql)
+-- SQL client's claim sums up in a transaction that is still open (maintain.sql)
 -- is passed by.
 CREATE FUNCTION gristmill.fold(p_limit integer DEFAULT 20000) RETURNS bigint
 LANGUAGE plpgsql AS $$
@@ -781,5 +781,3 @@ BEGIN
     RETURN v_oldest;
 END
 $$;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA gristmill FROM PUBLIC;

@@ -1,0 +1,1 @@
+UPDATE gristmill.meta SET definitions = $1, program = $2

@@ -1,0 +1,1 @@
+SELECT definitions, program FROM gristmill.meta

@@ -1,0 +1,1 @@
+INSERT INTO gristmill.definition (kind, name, checksum) VALUES ('{kind}', '{name}', '{checksum}');

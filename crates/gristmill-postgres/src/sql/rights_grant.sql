@@ -1,0 +1,1 @@
+GRANT EXECUTE ON FUNCTION gristmill.{function} TO {roles};

@@ -4,9 +4,13 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tokio::sync::watch;
+
 use crate::Timestamp;
 
-/// The clock of a store. It alone decides leases and due times.
+/// Where time comes from. A store's clock alone decides leases and due times; by
+/// a worker's, a scheduler's or a manager's they pace themselves and keep their
+/// deadlines.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Now, by the wall.
     fn now(&self) -> Timestamp;
@@ -26,6 +30,13 @@ pub trait Clock: Send + Sync + fmt::Debug {
     /// The machine's run and how long it has lasted, sleep included, if that can
     /// be known. Two processes of one run compare their wall clocks by it.
     fn boot(&self) -> Option<Boot> {
+        None
+    }
+
+    /// Of a clock that somebody moves: what [`Clock::monotonic`] says, heard of
+    /// each time it is moved. Whoever sleeps by such a clock wakes by that. None
+    /// where time passes by itself.
+    fn moved(&self) -> Option<watch::Receiver<Duration>> {
         None
     }
 }
@@ -78,33 +89,53 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told to.
+/// A clock that moves only when told to. Workers, schedulers and managers that
+/// have it sleep until it is moved.
 #[derive(Debug)]
 pub struct ManualClock {
-    time: Mutex<(Timestamp, Duration)>,
+    time: Mutex<Time>,
+    moved: watch::Sender<Duration>,
+}
+
+#[derive(Debug)]
+struct Time {
+    wall: Timestamp,
+    awake: Duration,
+    asleep: Duration,
 }
 
 impl ManualClock {
     /// A clock standing at `start`.
     #[must_use]
     pub fn at(start: Timestamp) -> Self {
-        ManualClock { time: Mutex::new((start, Duration::ZERO)) }
+        let time = Time { wall: start, awake: Duration::ZERO, asleep: Duration::ZERO };
+        ManualClock { time: Mutex::new(time), moved: watch::Sender::new(Duration::ZERO) }
     }
 
-    /// Lets time pass.
+    /// Lets time pass, and wakes who slept until then.
     pub fn advance(&self, by: Duration) {
         let mut time = self.lock();
-        time.0 = time.0.after(by);
-        time.1 += by;
+        time.wall = time.wall.after(by);
+        time.awake += by;
+        // Within the lock: what was moved first is heard of first.
+        self.moved.send_replace(time.awake);
+    }
+
+    /// Lets the machine sleep for so long: the wall clock goes on and leases run
+    /// out, but nobody wakes for it.
+    pub fn machine_sleeps(&self, by: Duration) {
+        let mut time = self.lock();
+        time.wall = time.wall.after(by);
+        time.asleep += by;
     }
 
     /// Sets the wall clock as an administrator or NTP would: no time passes.
     pub fn set_wall(&self, to: Timestamp) {
-        self.lock().0 = to;
+        self.lock().wall = to;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, (Timestamp, Duration)> {
-        // Two plain numbers are valid whatever a panicking holder did.
+    fn lock(&self) -> std::sync::MutexGuard<'_, Time> {
+        // Plain numbers are valid whatever a panicking holder did.
         self.time.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -118,14 +149,23 @@ impl Default for ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        self.lock().0
+        self.lock().wall
     }
 
     fn monotonic(&self) -> Duration {
-        self.lock().1
+        self.lock().awake
+    }
+
+    fn awake_or_asleep(&self) -> Duration {
+        let time = self.lock();
+        time.awake + time.asleep
     }
 
     fn boot(&self) -> Option<Boot> {
-        Some(Boot { id: "manual".to_owned(), since: self.lock().1 })
+        Some(Boot { id: "manual".to_owned(), since: self.awake_or_asleep() })
+    }
+
+    fn moved(&self) -> Option<watch::Receiver<Duration>> {
+        Some(self.moved.subscribe())
     }
 }

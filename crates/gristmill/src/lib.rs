@@ -48,6 +48,7 @@ pub mod signal;
 mod store_url;
 mod task_type;
 pub mod testing;
+mod timer;
 pub mod worker;
 
 pub use bulk::{Bulk, BulkError, BulkProgress, BulkRefused, BulkReport};

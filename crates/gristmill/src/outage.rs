@@ -1,9 +1,9 @@
 //! What is said while the store is away: one line when it goes, one a minute
 //! while it stays away, one when it is back.
 //!
-//! Everybody who works over a mill notes here how the store answers. Noting never
-//! writes a line, so that a log nobody reads holds up no heartbeat: those who may
-//! wait for a log tell.
+//! Everybody who works over a mill notes here how the store answers, and when by
+//! the clock it has. Noting never writes a line, so that a log nobody reads holds up
+//! no heartbeat: those who may wait for a log tell.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill_core::StoreError;
+
+use crate::timer::Timer;
 
 /// A store that refuses for less than this is only busy.
 const SAID_AFTER: Duration = Duration::from_secs(1);
@@ -34,7 +36,7 @@ pub(crate) enum Part {
 /// How a mill's store answers.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
-    /// Whether there is anything to look at: answers come by the thousand.
+    /// Whether there is anything to look at.
     is_on: AtomicBool,
     state: Mutex<State>,
 }
@@ -61,14 +63,13 @@ impl Outage {
     }
 
     /// The store did not do this now.
-    pub(crate) fn failed(&self, part: Part, error: &StoreError) {
-        self.note(part, Instant::now(), error.to_string());
+    pub(crate) fn failed(&self, part: Part, error: &StoreError, now: Instant) {
+        self.note(part, now, error.to_string());
     }
 
     /// The store has not answered for so long.
-    pub(crate) fn silent(&self, part: Part, silent: Duration) {
-        let since = Instant::now().checked_sub(silent).unwrap_or_else(Instant::now);
-        self.note(part, since, String::new());
+    pub(crate) fn silent(&self, part: Part, silent: Duration, now: Instant) {
+        self.note(part, now.checked_sub(silent).unwrap_or(now), String::new());
     }
 
     fn note(&self, part: Part, since: Instant, error: String) {
@@ -82,15 +83,16 @@ impl Outage {
         state.since = Some(state.since.map_or(since, |earlier| earlier.min(since)));
     }
 
-    /// The store did this.
-    pub(crate) fn answered(&self, part: Part) {
+    /// The store did this. The time is asked for only where it matters: answers
+    /// come by the thousand.
+    pub(crate) fn answered(&self, part: Part, timer: &Timer) {
         if !self.is_on.load(Ordering::Acquire) {
             return;
         }
         let mut state = self.lock();
         state.failing.remove(&part);
         if state.failing.is_empty() {
-            let away = state.since.take().map(|since| since.elapsed());
+            let away = state.since.take().map(|since| timer.since(since));
             if state.said.take().is_some() {
                 state.back = away;
             }
@@ -110,21 +112,22 @@ impl Outage {
     }
 
     /// Says what there is to say. Called a few times a second.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn tell(&self, timer: &Timer) {
         if !self.is_on.load(Ordering::Acquire) {
             return;
         }
         let mut state = self.lock();
         let back = state.back.take();
-        let away = state.since.map(|since| since.elapsed()).filter(|away| *away >= SAID_AFTER);
-        let again = state.said.is_none_or(|said| said.elapsed() >= SAID_AGAIN);
+        let away = state.since.map(|since| timer.since(since));
+        let away = away.filter(|away| *away >= SAID_AFTER);
+        let again = state.said.is_none_or(|said| timer.since(said) >= SAID_AGAIN);
         let away = away.filter(|_| again);
         let error = match state.error.as_str() {
             "" => "nothing is heard of it".to_owned(),
             error => error.to_owned(),
         };
         if away.is_some() {
-            state.said = Some(Instant::now());
+            state.said = Some(timer.now());
         }
         self.is_on.store(!state.failing.is_empty(), Ordering::Release);
         // Writing a line may take its time.
@@ -143,35 +146,64 @@ impl Outage {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use gristmill_core::ManualClock;
+
     use super::*;
 
     fn refused() -> StoreError {
         StoreError::Unavailable("away".to_owned())
     }
 
+    fn on_a_clock() -> (Outage, Arc<ManualClock>, Timer) {
+        let clock = Arc::new(ManualClock::default());
+        (Outage::default(), clock.clone(), Timer::by(clock))
+    }
+
     #[test]
     fn it_is_back_when_all_that_failed_goes_well_again() {
-        let outage = Outage::default();
-        outage.failed(Part::Claims, &refused());
-        outage.silent(Part::Silence, Duration::from_secs(2));
-        outage.tell();
+        let (outage, clock, timer) = on_a_clock();
+        clock.advance(SAID_AGAIN);
+        outage.failed(Part::Claims, &refused(), timer.now());
+        outage.silent(Part::Silence, Duration::from_secs(2), timer.now());
+        outage.tell(&timer);
         assert!(outage.lock().said.is_some(), "it was silent for long");
-        outage.answered(Part::Sweeps);
-        outage.answered(Part::Silence);
+        outage.answered(Part::Sweeps, &timer);
+        outage.answered(Part::Silence, &timer);
         assert!(outage.lock().back.is_none());
-        outage.answered(Part::Claims);
-        assert!(outage.lock().back.is_some_and(|away| away >= Duration::from_secs(2)));
-        outage.tell();
+        clock.advance(Duration::from_secs(3));
+        outage.answered(Part::Claims, &timer);
+        assert_eq!(outage.lock().back, Some(Duration::from_secs(5)));
+        outage.tell(&timer);
         assert!(outage.lock().back.is_none() && !outage.is_on.load(Ordering::Acquire));
     }
 
     #[test]
-    fn a_moment_is_not_worth_a_line() {
-        let outage = Outage::default();
-        outage.failed(Part::Claims, &refused());
-        outage.tell();
-        assert!(outage.lock().said.is_none());
-        outage.answered(Part::Claims);
+    fn a_moment_is_not_worth_a_line_and_a_minute_is_worth_another() {
+        let (outage, clock, timer) = on_a_clock();
+        let said = || outage.lock().said;
+        outage.failed(Part::Claims, &refused(), timer.now());
+        clock.advance(SAID_AFTER - Duration::from_millis(1));
+        outage.tell(&timer);
+        assert!(said().is_none());
+        clock.advance(Duration::from_millis(1));
+        outage.tell(&timer);
+        let first = said();
+        assert!(first.is_some());
+        clock.advance(SAID_AGAIN - Duration::from_millis(1));
+        outage.tell(&timer);
+        assert_eq!(said(), first);
+        clock.advance(Duration::from_millis(1));
+        outage.tell(&timer);
+        assert_eq!(said(), Some(timer.now()));
+    }
+
+    #[test]
+    fn what_was_not_said_is_not_said_to_be_over() {
+        let (outage, _clock, timer) = on_a_clock();
+        outage.failed(Part::Claims, &refused(), timer.now());
+        outage.answered(Part::Claims, &timer);
         assert!(outage.lock().back.is_none() && outage.lock().since.is_none());
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use gristmill_core::policy::backoff;
 use gristmill_core::{Backoff, StoreError, TaskId, WorkerId};
 
+use crate::timer::Timer;
+
 const BACKOFF: Backoff =
     Backoff { base: Duration::from_millis(200), cap: Duration::from_secs(5), jitter: true };
 /// Not at once, wherever the jitter falls.
@@ -56,8 +58,8 @@ impl Pause {
     }
 
     /// Waits before the next try.
-    pub(crate) async fn wait(&mut self) {
-        tokio::time::sleep(self.next()).await;
+    pub(crate) async fn wait(&mut self, timer: &Timer) {
+        timer.sleep(self.next()).await;
     }
 }
 

@@ -37,6 +37,7 @@ use gristmill_core::{
 
 use crate::outage::{Outage, Part};
 use crate::pause::Pause;
+use crate::timer::Timer;
 use crate::{Error, Mill};
 use gauge::Gauge;
 
@@ -115,8 +116,8 @@ impl Manager {
         self
     }
 
-    /// Where time comes from; the machine unless said. Only rates are measured
-    /// by it: the store's clock decides who leads.
+    /// Where time comes from; the machine unless said. Rates are measured by it,
+    /// and it says when to decide again: the store's clock decides who leads.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -222,8 +223,9 @@ impl Manager {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut pause = Pause::random()?;
         let outage = self.mill.outage().clone();
+        let timer = Timer::by(self.clock.clone());
         loop {
-            outage.tell();
+            outage.tell(&timer);
             // A look may be dropped: what it published stands.
             let looked = tokio::select! {
                 biased;
@@ -233,13 +235,13 @@ impl Manager {
             let wait = match looked {
                 Ok(_) => {
                     pause.over();
-                    outage.answered(Part::Manager);
+                    outage.answered(Part::Manager, &timer);
                     self.every
                 }
                 Err(StoreError::Closed) => return Err(StoreError::Closed.into()),
                 Err(error) => {
                     if Outage::means(&error) {
-                        outage.failed(Part::Manager, &error);
+                        outage.failed(Part::Manager, &error, timer.now());
                     } else {
                         tracing::warn!(%error, "the manager cannot decide; it tries again");
                     }
@@ -248,16 +250,16 @@ impl Manager {
             };
             tokio::select! {
                 () = &mut shutdown => break,
-                () = tokio::time::sleep(wait) => {}
+                () = timer.sleep(wait) => {}
             }
         }
         outage.leave(&[Part::Manager]);
         let Some(who) = &self.who else { return Ok(()) };
         let store = self.mill.store();
-        match tokio::time::timeout(FAREWELL, store.resign(MANAGER, who)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "the role was not given up; it runs out"),
-            Err(_) => tracing::debug!("the store does not answer; the role runs out"),
+        match timer.within(FAREWELL, store.resign(MANAGER, who)).await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => tracing::debug!(%error, "the role was not given up; it runs out"),
+            None => tracing::debug!("the store does not answer; the role runs out"),
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use gristmill_core::{
 use super::engine::task;
 use super::finder::Find;
 use super::lease::{DueFind, FindEnd};
+use crate::timer::Timer;
 use crate::{Error, Mill};
 
 /// The code of finders, by the name of their schedule, with how long their
@@ -57,6 +58,7 @@ async fn find(mill: &Mill, known: &Schedule) -> Result<FireAnswer, Error> {
         who: WorkerId::random()?,
         hold,
         now: SystemClock::default().now(),
+        timer: Timer::default(),
         by_hand: true,
     };
     match find.run().await? {

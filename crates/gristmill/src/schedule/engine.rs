@@ -2,25 +2,25 @@
 //! look again.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill_core::policy::next_fire::FireTimes;
 use gristmill_core::{
-    Clock, Fire, FireAnswer, Headers, NewTask, Payload, PutAnswer, Refusal, Rule, Schedule,
-    ScheduleName, StoreError, Timestamp, WorkerId,
+    Fire, FireAnswer, Headers, NewTask, Payload, PutAnswer, Refusal, Rule, Schedule, ScheduleName,
+    StoreError, Timestamp, WorkerId,
 };
 
 use super::finder::Find;
 use super::lease::DueFind;
 use super::{FIRE_HEADER, SCHEDULE_HEADER, ScheduleReport};
 use crate::Mill;
+use crate::timer::Timer;
 
 /// What a scheduler remembers between two looks. Nothing of it decides: the
 /// store does.
 pub(super) struct Engine {
     pub(super) mill: Mill,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) timer: Timer,
     pub(super) who: WorkerId,
     pub(super) hold: Duration,
     pub(super) finders: HashMap<ScheduleName, Find>,
@@ -45,13 +45,13 @@ pub(super) struct Look {
 impl Engine {
     pub(super) fn new(
         mill: Mill,
-        clock: Arc<dyn Clock>,
+        timer: Timer,
         finders: HashMap<ScheduleName, Find>,
         hold: Duration,
     ) -> Result<Self, StoreError> {
         Ok(Engine {
             mill,
-            clock,
+            timer,
             who: WorkerId::random()?,
             hold,
             finders,
@@ -69,7 +69,7 @@ impl Engine {
     /// looking again does not fire it twice.
     pub(super) async fn look(&mut self) -> Result<Look, StoreError> {
         let schedules = self.mill.store().schedules().await?;
-        let now = self.clock.now();
+        let now = self.timer.clock().now();
         let mut look = Look::default();
         self.read.retain(|name, _| schedules.iter().any(|known| known.declared.name == *name));
         for schedule in &schedules {
@@ -100,6 +100,7 @@ impl Engine {
                     who: self.who.clone(),
                     hold: self.hold,
                     now,
+                    timer: self.timer.clone(),
                     by_hand: false,
                 }),
                 (None, Some(payload)) => {

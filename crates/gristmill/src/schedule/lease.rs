@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::engine::tell_early;
 use super::finder::{Find, Finding};
 use crate::Mill;
+use crate::timer::Timer;
 
 /// A finder that ran ahead of the store's clock runs again after this long at
 /// most.
@@ -29,6 +30,7 @@ pub(super) struct DueFind {
     pub(super) hold: Duration,
     /// What the scheduler's clock said.
     pub(super) now: Timestamp,
+    pub(super) timer: Timer,
     /// Somebody wants it now: it is due, and decides nothing.
     pub(super) by_hand: bool,
 }
@@ -51,7 +53,7 @@ impl DueFind {
     pub(super) async fn run(self) -> Result<FindEnd, StoreError> {
         let store = self.mill.store();
         let role = format!("schedule/{}", self.name);
-        let asked = Instant::now();
+        let asked = self.timer.now();
         if !self.campaign(&role).await?.mine {
             return Ok(FindEnd::Elsewhere);
         }
@@ -80,7 +82,7 @@ impl DueFind {
         if let FireAnswer::NotYet(ahead) = decided {
             tell_early(&self.name, ahead);
             // Finding again at once would find the same, until it is time.
-            tokio::time::sleep(ahead.min(EARLY_AGAIN)).await;
+            self.timer.sleep(ahead.min(EARLY_AGAIN)).await;
         }
         Ok(FindEnd::Ran { put: finding.found() })
     }
@@ -110,7 +112,7 @@ impl DueFind {
         // renewing with it. Dropping the set drops the finder.
         let mut running = JoinSet::new();
         running.spawn((self.find.run)(finding.clone()));
-        let mut over = std::pin::pin!(tokio::time::sleep(self.find.timeout));
+        let mut over = std::pin::pin!(self.timer.sleep(self.find.timeout));
         loop {
             let asked = tokio::select! {
                 // One that hangs would hold the lease, and its schedule, for good.
@@ -120,18 +122,18 @@ impl DueFind {
                         "the finder did not end in time and was dropped; it finds again at the \
                          next fire"
                     );
-                    return Instant::now() < until;
+                    return self.timer.now() < until;
                 }
                 ended = running.join_next() => {
                     self.tell(ended, finding);
-                    return Instant::now() < until;
+                    return self.timer.now() < until;
                 }
-                () = tokio::time::sleep(self.hold / 3) => Instant::now(),
+                () = self.timer.sleep(self.hold / 3) => self.timer.now(),
             };
             let left = until.saturating_duration_since(asked);
-            match tokio::time::timeout(left, self.campaign(role)).await {
-                Ok(Ok(lead)) if lead.mine => until = asked + self.hold,
-                Ok(Err(error)) if Instant::now() < until => {
+            match self.timer.within(left, self.campaign(role)).await {
+                Some(Ok(lead)) if lead.mine => until = asked + self.hold,
+                Some(Err(error)) if self.timer.now() < until => {
                     tracing::warn!(schedule = %self.name, %error, "the lease was not renewed yet");
                 }
                 _ => return false,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill_core::{
     Clock, ScheduleDeclaration, ScheduleName, StoreError, SystemClock, Timestamp,
@@ -15,6 +15,7 @@ use super::lease::FindEnd;
 use super::{NewSchedule, finder::Find};
 use crate::outage::{Outage, Part};
 use crate::pause::Pause;
+use crate::timer::Timer;
 use crate::worker::{Force, STOP_WITHIN};
 use crate::{Error, Mill};
 
@@ -87,7 +88,8 @@ impl Scheduler {
         self
     }
 
-    /// Where time comes from; the machine unless said. Use the store's own.
+    /// Where time comes from, and by which it waits; the machine unless said. Use
+    /// the store's own.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -137,7 +139,7 @@ impl Scheduler {
             Some(engine) => engine,
             None => {
                 let finders = std::mem::take(&mut self.finders);
-                Engine::new(self.mill.clone(), self.clock.clone(), finders, self.hold)?
+                Engine::new(self.mill.clone(), Timer::by(self.clock.clone()), finders, self.hold)?
             }
         };
         Ok(self.engine.insert(engine))
@@ -180,26 +182,26 @@ impl Scheduler {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut finding = Finders::default();
         let (stop_within, force) = (self.stop_within, self.force.clone());
-        let outage = self.mill.outage().clone();
+        let (outage, timer) = (self.mill.outage().clone(), Timer::by(self.clock.clone()));
         let mut pause = Pause::random()?;
         // The store may be away already.
         let engine = loop {
             let started = tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(ScheduleReport::default()),
-                started = patiently(self.start(), &outage, true) => started.map(drop),
+                started = patiently(self.start(), &outage, &timer, true) => started.map(drop),
             };
             let wait = match started {
                 Ok(()) => break self.start().await?,
                 Err(Error::Store(error)) if Outage::means(&error) => {
-                    outage.failed(Part::Schedules, &error);
+                    outage.failed(Part::Schedules, &error, timer.now());
                     pause.next()
                 }
                 Err(error) => return Err(error),
             };
             tokio::select! {
                 () = &mut shutdown => return Ok(ScheduleReport::default()),
-                () = patiently(tokio::time::sleep(wait), &outage, false) => {}
+                () = patiently(timer.sleep(wait), &outage, &timer, false) => {}
             }
         };
         loop {
@@ -207,22 +209,22 @@ impl Scheduler {
             let looked = tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                looked = patiently(engine.look(), &outage, true) => looked,
+                looked = patiently(engine.look(), &outage, &timer, true) => looked,
             };
             let wait = match looked {
                 Ok(look) => {
                     pause.over();
-                    outage.answered(Part::Schedules);
+                    outage.answered(Part::Schedules, &timer);
                     for find in look.finds {
                         finding.start(find.name.clone(), find.run());
                     }
                     let most = if look.waits { ROOM_AGAIN } else { LOOK_AGAIN };
-                    look.next.map_or(most, |next| next.since(engine.clock.now()).min(most))
+                    look.next.map_or(most, |next| next.since(timer.clock().now()).min(most))
                 }
                 Err(StoreError::Closed) => return Err(StoreError::Closed.into()),
                 Err(error) => {
                     if Outage::means(&error) {
-                        outage.failed(Part::Schedules, &error);
+                        outage.failed(Part::Schedules, &error, timer.now());
                     } else {
                         tracing::warn!(%error, "schedules cannot be looked at; trying again");
                     }
@@ -231,12 +233,12 @@ impl Scheduler {
             };
             tokio::select! {
                 () = &mut shutdown => break,
-                () = patiently(tokio::time::sleep(wait), &outage, false) => {}
-                ran = finding.ended() => engine.report.found += u64::from(ran),
+                () = patiently(timer.sleep(wait), &outage, &timer, false) => {}
+                ran = finding.ended(&timer) => engine.report.found += u64::from(ran),
             }
         }
         outage.leave(&[Part::Schedules]);
-        engine.report.found += finding.finish(stop_within, &force).await;
+        engine.report.found += finding.finish(stop_within, &force, &timer).await;
         Ok(engine.report)
     }
 }
@@ -246,19 +248,21 @@ impl Scheduler {
 async fn patiently<T>(
     waited_for: impl Future<Output = T>,
     outage: &Outage,
+    timer: &Timer,
     for_the_store: bool,
 ) -> T {
     let mut waited_for = std::pin::pin!(waited_for);
-    let start = Instant::now();
+    let start = timer.now();
     loop {
-        if for_the_store && start.elapsed() >= SILENCE {
-            outage.silent(Part::Schedules, start.elapsed());
+        let waited = timer.since(start);
+        if for_the_store && waited >= SILENCE {
+            outage.silent(Part::Schedules, waited, timer.now());
         }
-        outage.tell();
+        outage.tell(timer);
         tokio::select! {
             biased;
             over = &mut waited_for => return over,
-            () = tokio::time::sleep(TELLS) => {}
+            () = timer.sleep(TELLS) => {}
         }
     }
 }
@@ -284,7 +288,7 @@ impl Finders {
 
     /// Waits for one to end; returns whether it ran. Never returns while there
     /// is none.
-    async fn ended(&mut self) -> bool {
+    async fn ended(&mut self, timer: &Timer) -> bool {
         match self.running.join_next_with_id().await {
             Some(Ok((id, end))) => {
                 let name = self.names.remove(&id);
@@ -295,7 +299,7 @@ impl Finders {
                 if !ran {
                     // Another process has it, or the store is away: asking
                     // again at once would not help.
-                    tokio::time::sleep(ROOM_AGAIN).await;
+                    timer.sleep(ROOM_AGAIN).await;
                 }
                 ran
             }
@@ -309,7 +313,7 @@ impl Finders {
     }
 
     /// Lets what runs finish, then drops it. Returns how many ran.
-    async fn finish(mut self, within: Duration, force: &Force) -> u64 {
+    async fn finish(mut self, within: Duration, force: &Force, timer: &Timer) -> u64 {
         let mut ran = 0;
         let all = async {
             while let Some(ended) = self.running.join_next().await {
@@ -320,7 +324,7 @@ impl Finders {
             biased;
             () = all => false,
             () = force.said() => true,
-            () = tokio::time::sleep(within) => true,
+            () = timer.sleep(within) => true,
         };
         if dropped {
             tracing::warn!("a finder did not end in time and was dropped");

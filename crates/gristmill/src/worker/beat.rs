@@ -47,17 +47,17 @@ pub(super) async fn beat(
 
 async fn extend_in_time(store: &dyn Store, outage: &Outage, shared: &Shared) {
     loop {
-        let due = due(shared, Instant::now());
+        let due = due(shared, shared.timer.now());
         if !due.failing {
             // Also when those that failed ran out: nothing will tell of them.
-            outage.answered(Part::Leases);
+            outage.answered(Part::Leases, &shared.timer);
         }
         if let Some(within) = due.within {
             extend(store, outage, shared, due.extensions, within).await;
             continue;
         }
         tokio::select! {
-            () = tokio::time::sleep_until(due.until.into()) => {}
+            () = shared.timer.sleep_until(due.until) => {}
             () = shared.changed.notified() => {}
         }
     }
@@ -65,15 +65,15 @@ async fn extend_in_time(store: &dyn Store, outage: &Outage, shared: &Shared) {
 
 async fn sweep_each_second(store: &dyn Store, outage: &Outage, shared: &Shared) {
     loop {
-        tokio::time::sleep(SWEEP).await;
+        shared.timer.sleep(SWEEP).await;
         match store.sweep().await {
             Ok(report) => {
-                outage.answered(Part::Sweeps);
+                outage.answered(Part::Sweeps, &shared.timer);
                 shared.answered();
                 shared.note_failed(&report.failed);
                 shared.note_oldest(report.oldest_transaction);
             }
-            Err(error) => outage.failed(Part::Sweeps, &error),
+            Err(error) => outage.failed(Part::Sweeps, &error, shared.timer.now()),
         }
     }
 }
@@ -91,7 +91,7 @@ struct Due {
 /// The leases to extend now. When none is held it looks again in a while, since
 /// one that is taken up says so.
 fn due(shared: &Shared, now: Instant) -> Due {
-    let clock = shared.clock.awake_or_asleep();
+    let clock = shared.clock();
     let mut beats = shared.lock();
     let until = now + SWEEP;
     let mut due = Due { extensions: Vec::new(), within: None, until, failing: false };
@@ -128,31 +128,32 @@ async fn extend(
     within: Duration,
 ) {
     // Before it is sent: the store cannot count from an earlier moment.
-    let sent = shared.clock.awake_or_asleep();
+    let sent = shared.clock();
     let late = || StoreError::Unknown(format!("leases were not extended within {within:?}"));
-    let extended = tokio::time::timeout(within, store.extend(due.clone())).await;
-    let answers = match extended.unwrap_or_else(|_| Err(late())) {
+    let extended = shared.timer.within(within, store.extend(due.clone())).await;
+    let answers = match extended.unwrap_or_else(|| Err(late())) {
         Ok(answers) => answers,
         Err(error) => {
             // The store is away: try again soon. What is not extended in time
             // ends by itself.
-            outage.failed(Part::Leases, &error);
-            let soon = Instant::now() + SOON;
+            let now = shared.timer.now();
+            outage.failed(Part::Leases, &error, now);
             let mut beats = shared.lock();
             for extension in due {
                 if let Some(held) = beats.held.get_mut(&extension.token) {
                     held.failing = true;
-                    held.next = soon.min(Instant::now() + interval(held.length));
+                    held.next = now + SOON.min(interval(held.length));
                 }
             }
             return;
         }
     };
     shared.answered();
+    let now = shared.timer.now();
     let mut beats = shared.lock();
     for (extension, answer) in due.into_iter().zip(answers) {
         let Some(open) = beats.held.get_mut(&extension.token) else { continue };
-        open.next = Instant::now() + interval(open.length);
+        open.next = now + interval(open.length);
         open.failing = false;
         let Some(lease) = open.lease.upgrade() else { continue };
         match answer {
@@ -182,7 +183,7 @@ async fn end_in_time(shared: &Shared) {
     loop {
         let next = end_what_ran_out(shared);
         tokio::select! {
-            () = tokio::time::sleep(next) => {}
+            () = shared.timer.sleep(next) => {}
             () = shared.shorter.notified() => {}
         }
     }
@@ -190,7 +191,7 @@ async fn end_in_time(shared: &Shared) {
 
 /// Returns how long to wait until the next one may run out.
 fn end_what_ran_out(shared: &Shared) -> Duration {
-    let now = shared.clock.awake_or_asleep();
+    let now = shared.clock();
     let mut next = LOOKS;
     shared.lock().held.retain(|_, held| {
         let Some(lease) = held.lease.upgrade() else { return false };

@@ -39,7 +39,7 @@ pub struct Context {
     pub slot: Option<u32>,
     /// How long the handler may take.
     pub timeout: Duration,
-    /// When that time is over.
+    /// When that time is over, by the worker's clock.
     pub deadline: Instant,
     task: Arc<ClaimedTask>,
     lease: Arc<Lease>,
@@ -52,7 +52,7 @@ impl Context {
         worker: WorkerId,
         task: Arc<ClaimedTask>,
         lease: Arc<Lease>,
-        timeout: Duration,
+        (timeout, deadline): (Duration, Instant),
     ) -> Self {
         Context {
             queue,
@@ -64,7 +64,7 @@ impl Context {
             concurrent: task.concurrent,
             slot: task.slot,
             timeout,
-            deadline: Instant::now() + timeout,
+            deadline,
             task,
             lease,
             follow_ups: Arc::default(),

@@ -65,7 +65,7 @@ pub(super) async fn run(
     heartbeat.end().await;
     site.mill.metrics().remove_worker(&counted);
     let outage = site.mill.outage();
-    outage.tell();
+    outage.tell(&site.timer);
     outage.leave(&[Part::Claims, Part::Settlements, Part::Leases, Part::Sweeps, Part::Silence]);
     let report = site.report();
     tell_left(&report.left);
@@ -117,8 +117,7 @@ impl Crew {
     async fn work(mut self) -> Option<StoreError> {
         let site = self.site.clone();
         let mut wish = site.wish.subscribe();
-        let mut tick = tokio::time::interval(ASK);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut ask = site.timer.now();
         let (mut asked, mut aborted, mut failed) = (false, false, None);
         self.fill();
         loop {
@@ -157,7 +156,8 @@ impl Crew {
                     self.processors.abort_all();
                 }
                 _ = wish.changed(), if !asked => self.fill(),
-                _ = tick.tick() => {
+                () = site.timer.sleep_until(ask) => {
+                    ask = site.timer.now() + ASK;
                     self.look_at_store();
                     if !aborted {
                         tell_failed(&site).await;
@@ -182,12 +182,12 @@ impl Crew {
 
     /// Says when the store goes away and when it is back.
     fn look_at_store(&self) {
-        let outage = self.site.mill.outage();
+        let (outage, timer) = (self.site.mill.outage(), &self.site.timer);
         match self.site.heartbeat.away() {
-            Some(silent) => outage.silent(Part::Silence, silent),
-            None => outage.answered(Part::Silence),
+            Some(silent) => outage.silent(Part::Silence, silent, timer.now()),
+            None => outage.answered(Part::Silence, timer),
         }
-        outage.tell();
+        outage.tell(timer);
         self.site.heartbeat.tell();
     }
 }

@@ -27,16 +27,16 @@ pub(super) async fn run(site: Arc<Site>) {
         let mut word = None;
         match site.mill.store().assignment().await {
             Ok(heard) => {
-                ear.hear(heard.as_ref(), Instant::now());
+                ear.hear(heard.as_ref(), site.timer.now());
                 word = heard;
             }
             // What was heard before holds for its time.
             Err(error) => tracing::debug!(%error, "the manager's word was not heard"),
         }
-        let believed = ear.believes(Instant::now(), site.terms.word_holds);
+        let believed = ear.believes(site.timer.now(), site.terms.word_holds);
         follow(&site, word.filter(|_| believed.is_some()), believed);
         tokio::select! {
-            () = tokio::time::sleep(listen) => {}
+            () = site.timer.sleep(listen) => {}
             () = site.stop.asked() => {}
         }
     }

@@ -11,6 +11,7 @@ use gristmill_core::{ClaimedTask, TaskId, WorkerId};
 use super::context::Context;
 use super::lease::{Cancel, Lease};
 use super::served::Served;
+use crate::timer::Timer;
 
 /// What is claimed and not started within this time goes back.
 const START_WITHIN: Duration = Duration::from_secs(2);
@@ -28,6 +29,7 @@ pub(super) struct Hand {
     timed: bool,
     /// A task that may kill its worker: nothing else runs beside it.
     pub(super) alone: bool,
+    timer: Timer,
     claimed: Instant,
     state: Mutex<State>,
 }
@@ -62,29 +64,35 @@ impl Hand {
         served: Arc<Served>,
         lease: Arc<Lease>,
         worker: WorkerId,
+        timer: Timer,
         (timeout, timed): (Duration, bool),
         tasks: Vec<ClaimedTask>,
     ) -> Self {
         let alone = tasks.iter().any(|task| task.alone);
         let state = State { waiting: tasks.into(), running: None, runner: 0 };
-        let (claimed, state) = (Instant::now(), Mutex::new(state));
-        let hand = Hand { served, lease, worker, timeout, timed, alone, claimed, state };
-        hand.tend();
+        let (claimed, state) = (timer.now(), Mutex::new(state));
+        let hand = Hand { served, lease, worker, timeout, timed, alone, timer, claimed, state };
+        hand.tended(claimed);
         hand
     }
 
     /// Somebody looks after what waits in it.
     pub(super) fn tend(&self) {
-        self.lease.tended_until(Instant::now() + self.timeout.max(TENDED));
+        self.tended(self.timer.now());
+    }
+
+    fn tended(&self, now: Instant) {
+        self.lease.tended_until(now + self.timeout.max(TENDED));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn context(&self, task: ClaimedTask) -> Context {
+    fn context(&self, task: ClaimedTask, now: Instant) -> Context {
         let (queue, worker) = (self.served.name.clone(), self.worker.clone());
-        Context::new(queue, worker, Arc::new(task), self.lease.clone(), self.timeout)
+        let (lease, deadline) = (self.lease.clone(), now + self.timeout);
+        Context::new(queue, worker, Arc::new(task), lease, (self.timeout, deadline))
     }
 
     fn is_over(&self, took: Duration) -> bool {
@@ -105,6 +113,7 @@ impl Hand {
         if state.runner != runner {
             return (None, cancelled);
         }
+        let since = self.timer.now();
         let mut open: Vec<Context> = Vec::new();
         while let Some(task) = state.waiting.front() {
             let single = !many || task.attempt > 1;
@@ -112,7 +121,7 @@ impl Hand {
                 break;
             }
             let Some(task) = state.waiting.pop_front() else { break };
-            let context = self.context(task);
+            let context = self.context(task, since);
             if let Some(why) = self.lease.cancelled(context.id) {
                 cancelled.push((context, why));
                 continue;
@@ -125,7 +134,7 @@ impl Hand {
         let Some(first) = open.first().map(|context| context.id) else {
             return (None, cancelled);
         };
-        let (started, since) = (open.clone(), Instant::now());
+        let started = open.clone();
         self.lease.runs_until(Some(since + self.timeout));
         state.running = Some(Running { open, first, since, told: None });
         (Some(started), cancelled)
@@ -139,7 +148,7 @@ impl Hand {
             return None;
         }
         let running = state.running.as_mut()?;
-        let late = self.is_over(running.since.elapsed());
+        let late = self.is_over(self.timer.since(running.since));
         let at = running.open.iter().position(|context| context.id == id)?;
         Some((running.open.swap_remove(at), late))
     }
@@ -152,9 +161,10 @@ impl Hand {
         }
         let last = state.waiting.is_empty();
         let running = state.running.take()?;
+        let now = self.timer.now();
         self.lease.runs_until(None);
-        self.tend();
-        let took = running.since.elapsed();
+        self.tended(now);
+        let took = now.saturating_duration_since(running.since);
         Some(Ran { open: running.open, took, late: self.is_over(took), last })
     }
 
@@ -172,12 +182,13 @@ impl Hand {
     /// Everything that has not started.
     pub(super) fn take_waiting(&self) -> Vec<Context> {
         let waiting = std::mem::take(&mut self.lock().waiting);
-        waiting.into_iter().map(|task| self.context(task)).collect()
+        let now = self.timer.now();
+        waiting.into_iter().map(|task| self.context(task, now)).collect()
     }
 
     /// Whether what waits has waited too long.
     pub(super) fn is_late(&self) -> bool {
-        !self.alone && self.claimed.elapsed() >= START_WITHIN
+        !self.alone && self.timer.since(self.claimed) >= START_WITHIN
     }
 
     /// When what waits has waited too long.
@@ -191,7 +202,8 @@ impl Hand {
     pub(super) fn watch(&self, why: Option<Cancel>, grace: Duration) -> Option<Instant> {
         let mut state = self.lock();
         let running = state.running.as_mut()?;
-        let over = self.is_over(running.since.elapsed());
+        let now = self.timer.now();
+        let over = self.is_over(now.saturating_duration_since(running.since));
         let why = why.or(over.then_some(Cancel::Timeout));
         if let Some(why) = why {
             // The first one as well when the handler settled it already: it
@@ -202,7 +214,7 @@ impl Hand {
         // An operator's cancel of one task leaves a batch's others running.
         let all = !running.open.is_empty() && running.open.iter().all(Context::is_cancelled);
         if (all || why.is_some()) && running.told.is_none() {
-            running.told = Some(Instant::now());
+            running.told = Some(now);
         }
         Some(running.told.map_or(running.since + self.timeout, |told| told + grace))
     }
@@ -211,7 +223,7 @@ impl Hand {
     pub(super) fn is_ignoring(&self, grace: Duration) -> bool {
         let state = self.lock();
         let told = state.running.as_ref().and_then(|running| running.told);
-        told.is_some_and(|told| told.elapsed() >= grace)
+        told.is_some_and(|told| self.timer.since(told) >= grace)
     }
 
     /// The tasks in it, and whether each runs.

@@ -11,13 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use gristmill_core::policy::reclaim_guard::heartbeat as interval;
-use gristmill_core::{Clock, StoreError, SystemClock, TaskId, Token};
+use gristmill_core::{StoreError, TaskId, Token};
 use tokio::sync::{Notify, watch};
 
 use super::beat;
 use super::lease::Lease;
 use super::stop::Stop;
 use crate::Mill;
+use crate::timer::Timer;
 
 /// How long the end waits for the thread.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -60,7 +61,7 @@ pub(super) struct Shared {
     pub(super) changed: Notify,
     /// A lease was taken up that may run out before the next look.
     pub(super) shorter: Notify,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) timer: Timer,
     /// When the store last answered.
     answered: Mutex<Option<Instant>>,
     /// Tasks that failed for good by their last lease's end, as a sweep or a
@@ -72,12 +73,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    fn new(clock: Arc<dyn Clock>) -> Self {
+    fn new(timer: Timer) -> Self {
         Shared {
             beats: Mutex::default(),
             changed: Notify::new(),
             shorter: Notify::new(),
-            clock,
+            timer,
             answered: Mutex::default(),
             failed: Mutex::default(),
             oldest_transaction: Mutex::default(),
@@ -102,7 +103,12 @@ impl Shared {
     }
 
     pub(super) fn answered(&self) {
-        *lock(&self.answered) = Some(Instant::now());
+        *lock(&self.answered) = Some(self.timer.now());
+    }
+
+    /// What the lease's clock says: it goes on while the machine sleeps.
+    pub(super) fn clock(&self) -> Duration {
+        self.timer.clock().awake_or_asleep()
     }
 }
 
@@ -119,12 +125,8 @@ pub(super) struct Heartbeat {
 }
 
 impl Heartbeat {
-    pub(super) fn start(
-        mill: &Mill,
-        clock: Arc<dyn Clock>,
-        stop: Arc<Stop>,
-    ) -> Result<Self, StoreError> {
-        let shared = Arc::new(Shared::new(clock));
+    pub(super) fn start(mill: &Mill, timer: Timer, stop: Arc<Stop>) -> Result<Self, StoreError> {
+        let shared = Arc::new(Shared::new(timer));
         let end = watch::Sender::new(false);
         let (lives, ended) = watch::channel(());
         let beats = beat::beat(mill.clone(), shared.clone(), stop.clone(), end.subscribe());
@@ -161,21 +163,24 @@ impl Heartbeat {
 #[derive(Clone)]
 pub(super) struct Handle(Arc<Shared>);
 
-impl Default for Handle {
-    fn default() -> Self {
-        Handle(Arc::new(Shared::new(Arc::new(SystemClock::default()))))
-    }
-}
-
 impl Handle {
-    /// What the clock says: take it before a claim is sent.
-    pub(super) fn now(&self) -> Duration {
-        self.0.clock.awake_or_asleep()
+    /// One without a thread.
+    pub(super) fn idle(timer: Timer) -> Self {
+        Handle(Arc::new(Shared::new(timer)))
+    }
+
+    pub(super) fn timer(&self) -> &Timer {
+        &self.0.timer
+    }
+
+    /// What the lease's clock says: take it before a claim is sent.
+    pub(super) fn clock(&self) -> Duration {
+        self.0.clock()
     }
 
     /// This lease is to be extended from now on. Its claim was sent then.
     pub(super) fn hold(&self, lease: &Arc<Lease>, length: Duration, sent: Duration) {
-        let next = Instant::now() + interval(length);
+        let next = self.0.timer.now() + interval(length);
         let (token, lease) = (lease.token, Arc::downgrade(lease));
         let mut beats = self.0.lock();
         beats.held.insert(token, Held { lease, length, next, sent, told: false, failing: false });
@@ -222,7 +227,7 @@ impl Handle {
     /// How long the store has not answered, if that is too long.
     pub(super) fn away(&self) -> Option<Duration> {
         let answered = *lock(&self.0.answered);
-        answered.map(|at| at.elapsed()).filter(|silent| *silent > AWAY)
+        answered.map(|at| self.0.timer.since(at)).filter(|silent| *silent > AWAY)
     }
 
     /// Says what happened on the thread.

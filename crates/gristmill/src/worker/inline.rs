@@ -12,7 +12,7 @@ use crate::Error;
 /// other. Time does not move meanwhile unless the caller's handlers move it.
 pub(crate) async fn run_until_idle(worker: &Worker) -> Result<WorkReport, Error> {
     let served = worker.served().await?;
-    let mut site = worker.site(served, heartbeat::Handle::default(), worker.stop())?;
+    let mut site = worker.site(served, heartbeat::Handle::idle(worker.timer()), worker.stop())?;
     site.terms.timed = false;
     let site = Arc::new(site);
     let store = site.mill.store();

@@ -66,6 +66,7 @@ pub use stop::{Force, STOP_NOW};
 pub use typed::decode;
 
 use crate::manager::Manager;
+use crate::timer::Timer;
 use crate::{Error, Mill, TaskType};
 use batch::BatchHandler;
 use heartbeat::Heartbeat;
@@ -238,8 +239,10 @@ impl Worker {
         self
     }
 
-    /// By which clock the worker knows that a lease is over which the store did
-    /// not extend; the machine's unless said.
+    /// By which clock the worker paces itself and keeps its deadlines: timeouts,
+    /// heartbeats, the ends of leases, waits between two looks, the stop. The
+    /// machine's unless said; by a [`ManualClock`](gristmill_core::ManualClock)
+    /// time passes for it when a test moves the clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -311,7 +314,7 @@ impl Worker {
     pub async fn start(mut self) -> Result<WorkerHandle, Error> {
         let served = self.served().await?;
         let stop = self.stop();
-        let heartbeat = Heartbeat::start(&self.mill, self.clock.clone(), stop.clone())?;
+        let heartbeat = Heartbeat::start(&self.mill, self.timer(), stop.clone())?;
         let site = Arc::new(self.site(served, heartbeat.handle(), stop)?);
         let (ends, ended) = watch::channel(None);
         let work = crew::run(site.clone(), heartbeat, self.manager.take());
@@ -321,8 +324,12 @@ impl Worker {
         Ok(WorkerHandle::new(site, ended, self.force))
     }
 
+    fn timer(&self) -> Timer {
+        Timer::by(self.clock.clone())
+    }
+
     fn stop(&self) -> Arc<Stop> {
-        Arc::new(Stop::new(self.stop_within, self.force.clone()))
+        Arc::new(Stop::new(self.stop_within, self.force.clone(), self.timer()))
     }
 
     fn site(

@@ -2,7 +2,7 @@
 //! or not the handler listens.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
@@ -24,7 +24,7 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
         site.give_back(hand);
         return;
     };
-    let (start, limit) = (Instant::now(), site.terms.slow_cycle);
+    let (start, limit) = (site.timer.now(), site.terms.slow_cycle);
     let (mut slow, mut runner) = (false, 0);
     let mut board = hand.lease.board();
     loop {
@@ -33,7 +33,8 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
             let phase = site.stop.phase();
             let why = (phase >= Phase::Cancels).then_some(Cancel::Stop);
             // Between two attempts: the next one begins now at the earliest.
-            let mut next = hand.watch(why, GRACE).unwrap_or_else(|| Instant::now() + hand.timeout);
+            let later = || site.timer.now() + hand.timeout;
+            let mut next = hand.watch(why, GRACE).unwrap_or_else(later);
             if hand.is_ignoring(if phase >= Phase::Leaves { Duration::ZERO } else { GRACE }) {
                 break true;
             }
@@ -41,7 +42,7 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
             if phase >= Phase::Asked || others_turn || hand.is_late() {
                 site.give_back(hand);
             }
-            if !slow && start.elapsed() >= limit {
+            if !slow && site.timer.since(start) >= limit {
                 slow = true;
                 let (queue, holding) = (&hand.served.name, hand.holding());
                 tracing::warn!(%queue, holding, ?limit, "a cycle takes too long");
@@ -65,7 +66,7 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
                 changed = board.changed() => if changed.is_err() { break false },
                 () = site.stop.beyond(phase) => {}
                 () = site.someone_alone(), if !hand.alone && !others_turn => {}
-                () = tokio::time::sleep_until(next.into()) => {}
+                () = site.timer.sleep_until(next) => {}
             }
         };
         // Whatever a runner left behind is settled here; one that ended well
@@ -109,7 +110,7 @@ async fn pass<'a>(site: &'a Arc<Site>, hand: &Hand) -> Option<Pass<'a>> {
     }
     let late = async {
         match hand.late_at() {
-            Some(late) => tokio::time::sleep_until(late.into()).await,
+            Some(late) => site.timer.sleep_until(late).await,
             None => std::future::pending().await,
         }
     };
@@ -129,7 +130,7 @@ async fn alone_at_last<'a>(site: &'a Site, hand: &Hand) -> RwLockWriteGuard<'a, 
     let gate = loop {
         tokio::select! {
             gate = &mut gate => break gate,
-            () = tokio::time::sleep(STILL_WAITS) => hand.tend(),
+            () = site.timer.sleep(STILL_WAITS) => hand.tend(),
         }
     };
     // In this order: a claim that is under way is held before it is over.
@@ -155,6 +156,7 @@ mod tests {
     use gristmill_sqlite::rusqlite::Connection;
 
     use super::*;
+    use crate::timer::Timer;
     use crate::worker::{Handler, Worker, heartbeat};
     use crate::{Mill, Payload};
 
@@ -178,7 +180,7 @@ mod tests {
         }
         let worker = Worker::new(&mill).queue("q", Arc::new(Never));
         let served = worker.served().await.expect("served");
-        let (beats, stop) = (heartbeat::Handle::default(), worker.stop());
+        let (beats, stop) = (heartbeat::Handle::idle(Timer::default()), worker.stop());
         let site = worker.site(served, beats, stop).expect("a site");
         let queue = site.served.first().expect("a queue");
         let lone = site.claim(queue, false).await.expect("a claim").found.expect("a task");

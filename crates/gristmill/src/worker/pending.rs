@@ -22,8 +22,8 @@ pub(super) struct Pending {
 }
 
 /// Their leases are worth extending while the store is asked.
-pub(super) fn tend(list: &[Pending]) {
-    let until = Instant::now() + ON_ITS_WAY;
+pub(super) fn tend(list: &[Pending], now: Instant) {
+    let until = now + ON_ITS_WAY;
     let mut before: Option<&Arc<Lease>> = None;
     for lease in list.iter().map(|pending| pending.context.lease()) {
         if !before.is_some_and(|before| Arc::ptr_eq(before, lease)) {

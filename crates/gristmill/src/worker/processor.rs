@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill_core::{QueueName, StoreError};
 
@@ -113,11 +113,11 @@ impl Processor {
                 Ok(Looked::Nothing(_)) | Err(_) => None,
             }
         };
-        let start = Instant::now();
+        let start = site.timer.now();
         let worked = async {
             overseer::work_off(&site, &found.hand).await;
             if let Some(queue) = site.last_known(&found.hand.served.name) {
-                site.mill.metrics().cycle(queue.number, start.elapsed());
+                site.mill.metrics().cycle(queue.number, site.timer.since(start));
             }
         };
         let ((), next) = tokio::join!(worked, next);
@@ -154,7 +154,7 @@ impl Processor {
                 (_, Some(left)) => {
                     tracing::info!(?left, "the clock jumped: leases that ran out are waited for");
                     tokio::select! {
-                        () = tokio::time::sleep(left) => {}
+                        () = self.site.timer.sleep(left) => {}
                         () = self.site.stop.asked() => {}
                     }
                     Box::pin(self.again(&mut None)).await
@@ -211,10 +211,11 @@ impl Processor {
                 biased;
                 waited = store.wait(&queues, mark, idle_for) => if waited.is_err() {
                     tokio::select! {
-                        () = self.pause.wait() => {}
+                        () = self.pause.wait(&site.timer) => {}
                         () = site.stop.asked() => return Ok(None),
                     }
                 },
+                () = site.timer.moved_by(idle_for) => {}
                 () = site.freed.notified() => {}
                 () = site.stop.asked() => return Ok(None),
                 _ = wish.changed() => return Ok(None),
@@ -231,7 +232,7 @@ impl Processor {
         let error = match looked {
             Ok(looked) => {
                 self.pause.over();
-                self.site.mill.outage().answered(Part::Claims);
+                self.site.mill.outage().answered(Part::Claims, &self.site.timer);
                 return Ok(Some(looked));
             }
             Err(error) => error,
@@ -242,12 +243,12 @@ impl Processor {
         }
         if Outage::means(&error) {
             tracing::debug!(%error, "the store did not answer; trying again");
-            self.site.mill.outage().failed(Part::Claims, &error);
+            self.site.mill.outage().failed(Part::Claims, &error, self.site.timer.now());
         } else {
             tracing::warn!(%error, "nothing can be claimed; trying again");
         }
         tokio::select! {
-            () = self.pause.wait() => {}
+            () = self.pause.wait(&self.site.timer) => {}
             () = self.site.stop.asked() => {}
         }
         Ok(None)

@@ -59,7 +59,7 @@ async fn run(site: Arc<Site>) {
         }
         look_for_late(&site, &mut late).await;
         tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
+            () = site.timer.sleep(EVERY) => {}
             () = site.stop.asked(), if !stopping => stopping = true,
         }
     }

@@ -28,8 +28,10 @@ use super::served::Served;
 use super::stop::{Phase, Stop};
 use crate::outage::{Outage, Part};
 use crate::pause::Pause;
+use crate::timer::Timer;
 
-/// How long a settlement waits for others.
+/// How long a settlement waits for others. Always by the machine: it decides
+/// nothing but how many go together.
 const COMPANY: Duration = Duration::from_millis(1);
 
 pub(crate) type OnFailed = Arc<dyn Fn(FailedTask<'_>) + Send + Sync>;
@@ -82,6 +84,10 @@ impl Settler {
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn timer(&self) -> &Timer {
+        self.heartbeat.timer()
     }
 
     fn count(&self, change: impl FnOnce(&mut WorkReport)) {
@@ -217,7 +223,7 @@ impl Settler {
         let mut pause = Pause::of(&self.worker, usize::MAX);
         loop {
             let settlements = list.iter().map(|pending| pending.settlement.clone()).collect();
-            tend(&list);
+            tend(&list, self.timer().now());
             let answers = tokio::select! {
                 // First of all: a store that refuses at once would be asked for
                 // ever.
@@ -227,7 +233,7 @@ impl Settler {
             };
             match answers {
                 Ok(answers) => {
-                    self.outage.answered(Part::Settlements);
+                    self.outage.answered(Part::Settlements, self.timer());
                     return self.recorded(list, answers, store.limits());
                 }
                 Err(StoreError::Held(_)) => {
@@ -238,9 +244,9 @@ impl Settler {
                 Err(error) if Outage::means(&error) => {
                     let open = list.len();
                     tracing::debug!(%error, open, "not settled yet; trying again");
-                    self.outage.failed(Part::Settlements, &error);
+                    self.outage.failed(Part::Settlements, &error, self.timer().now());
                     tokio::select! {
-                        () = pause.wait() => {}
+                        () = pause.wait(self.timer()) => {}
                         () = stop.reached(Phase::GivesUp) => {}
                     }
                 }
@@ -291,7 +297,7 @@ impl Settler {
     pub(super) async fn settle_aside(&self, store: &dyn Store, stop: &Stop) {
         while let Some(turn) = self.aside.next() {
             let settlements = turn.iter().map(|pending| pending.settlement.clone()).collect();
-            tend(&turn);
+            tend(&turn, self.timer().now());
             tokio::select! {
                 biased;
                 () = stop.reached(Phase::GivesUp) => {
@@ -302,7 +308,7 @@ impl Settler {
                 answer = store.settle(settlements) => match answer {
                     Err(StoreError::Held(_)) => self.aside.again(turn),
                     Ok(answers) => {
-                        self.outage.answered(Part::Settlements);
+                        self.outage.answered(Part::Settlements, self.timer());
                         self.aside.settled(&turn);
                         self.recorded(turn, answers, store.limits());
                     }

@@ -21,6 +21,7 @@ use super::settler::Settler;
 use super::stop::{Phase, Stop};
 use crate::Mill;
 use crate::metrics::Running;
+use crate::timer::Timer;
 
 /// An operator's change of a queue is heard of within this time.
 const QUEUES_FOR: Duration = Duration::from_secs(1);
@@ -65,6 +66,7 @@ pub(super) struct Site {
     pub(super) wish: watch::Sender<Wish>,
     pub(super) terms: Terms,
     pub(super) stop: Arc<Stop>,
+    pub(super) timer: Timer,
     pub(super) heartbeat: heartbeat::Handle,
     pub(super) settler: Arc<Settler>,
     pub(super) on_late: Option<OnLate>,
@@ -167,6 +169,7 @@ impl Site {
             terms,
             stop,
             settler,
+            timer: heartbeat.timer().clone(),
             heartbeat,
             on_late,
             gate: RwLock::new(()),
@@ -185,7 +188,7 @@ impl Site {
     pub(super) async fn queue(&self, name: &QueueName) -> Result<Arc<Queue>, StoreError> {
         let unknown = || StoreError::UnknownQueue { name: name.to_string(), suggestion: None };
         if let Some(known) = &*lock(&self.known)
-            && known.at.elapsed() < QUEUES_FOR
+            && self.timer.since(known.at) < QUEUES_FOR
         {
             return known.queues.get(name).cloned().ok_or_else(unknown);
         }
@@ -193,7 +196,7 @@ impl Site {
         let queues: HashMap<_, _> =
             queues.into_iter().map(|queue| (queue.name.clone(), Arc::new(queue))).collect();
         let queue = queues.get(name).cloned();
-        *lock(&self.known) = Some(Known { at: Instant::now(), queues });
+        *lock(&self.known) = Some(Known { at: self.timer.now(), queues });
         queue.ok_or_else(unknown)
     }
 
@@ -237,7 +240,7 @@ impl Site {
                 source: self.terms.source.clone(),
                 token: Token::random()?,
             };
-            sent = self.heartbeat.now();
+            sent = self.heartbeat.clock();
             let claim = store.claim(request).await?;
             self.heartbeat.note_failed(&claim.failed);
             // Those it took cannot be read and have failed: not nothing, but
@@ -257,7 +260,8 @@ impl Site {
         self.heartbeat.hold(&lease, claim.lease, sent);
         let worker = self.worker.clone();
         let timeout = (settings.timeout, self.terms.timed);
-        let hand = Hand::new(served.clone(), lease, worker, timeout, claim.tasks);
+        let timer = self.timer.clone();
+        let hand = Hand::new(served.clone(), lease, worker, timer, timeout, claim.tasks);
         let limited = settings.processors_max.is_some();
         let found = Found { hand: Arc::new(hand), one_at_a_time, limited, _busy: busy };
         Ok(Look { found: Some(found), ..nothing })
@@ -324,7 +328,7 @@ impl Site {
     /// A processor began or ended a cycle.
     pub(super) fn cycle(&self, number: usize, hand: Option<&Arc<Hand>>) {
         lock(&self.cycles).entry(number).or_default().hand =
-            hand.map(|hand| (Instant::now(), hand.clone()));
+            hand.map(|hand| (self.timer.now(), hand.clone()));
     }
 
     /// A processor serves only this queue, or rotates.
@@ -347,7 +351,7 @@ impl Site {
                 let report = ProcessorReport {
                     queue: cycle.post.clone(),
                     holding: u32::try_from(holding).unwrap_or(u32::MAX),
-                    cycle: hand.map_or(Duration::ZERO, |(since, _)| since.elapsed()),
+                    cycle: hand.map_or(Duration::ZERO, |(since, _)| self.timer.since(*since)),
                 };
                 (*number, report)
             })

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::Instant;
+
+use crate::timer::Timer;
 
 /// How long a stop takes at most once the patience is over.
 pub const STOP_NOW: Duration = Duration::from_secs(2);
@@ -68,11 +69,12 @@ pub(super) struct Stop {
     phase: watch::Sender<Phase>,
     within: Duration,
     force: Force,
+    timer: Timer,
 }
 
 impl Stop {
-    pub(super) fn new(within: Duration, force: Force) -> Self {
-        Stop { phase: watch::Sender::default(), within, force }
+    pub(super) fn new(within: Duration, force: Force, timer: Timer) -> Self {
+        Stop { phase: watch::Sender::default(), within, force, timer }
     }
 
     /// No more claims.
@@ -92,13 +94,13 @@ impl Stop {
     /// Waits for the stop, and then lets it come to its end.
     pub(super) async fn keep_time(&self) {
         self.reached(Phase::Asked).await;
-        let _ = tokio::time::timeout(self.within, self.force.said()).await;
-        let over = Instant::now();
+        let _ = self.timer.within(self.within, self.force.said()).await;
+        let over = self.timer.now();
         self.enter(Phase::Cancels);
         for (after, phase) in
             [(LEAVES, Phase::Leaves), (GIVES_UP, Phase::GivesUp), (IS_OVER, Phase::Over)]
         {
-            tokio::time::sleep_until(over + after).await;
+            self.timer.sleep_until(over + after).await;
             self.enter(phase);
         }
     }
@@ -138,43 +140,92 @@ impl Stop {
             biased;
             said = words => Some(said),
             () = self.reached(Phase::Over) => None,
-            () = tokio::time::sleep(within) => None,
+            () = self.timer.sleep(within) => None,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use gristmill_core::ManualClock;
+
     use super::*;
+
+    const A_MINUTE: Duration = Duration::from_secs(60);
+
+    fn on_a_clock(within: Duration) -> (Arc<Stop>, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::default());
+        let timer = Timer::by(clock.clone());
+        (Arc::new(Stop::new(within, Force::default(), timer)), clock)
+    }
 
     /// Whoever waits again and again, each time anew, must not wait for ever.
     #[tokio::test]
     async fn the_end_comes_whoever_begins_to_wait_anew() {
-        let stop = Arc::new(Stop::new(Duration::ZERO, Force::default()));
-        let clock = tokio::spawn({
+        let (stop, clock) = on_a_clock(Duration::ZERO);
+        stop.ask();
+        let keeps = tokio::spawn({
             let stop = stop.clone();
             async move { stop.keep_time().await }
         });
-        stop.ask();
-        let start = Instant::now();
-        let mut turns = 0;
+        stop.reached(Phase::Cancels).await;
+        let (step, mut turns) = (Duration::from_millis(10), 0);
         loop {
             tokio::select! {
+                biased;
                 () = stop.reached(Phase::GivesUp) => break,
-                () = tokio::time::sleep(Duration::from_millis(10)) => turns += 1,
+                () = stop.timer.sleep(step) => {}
+                () = async {
+                    clock.advance(step);
+                    turns += 1;
+                    tokio::task::yield_now().await;
+                } => {}
             }
         }
-        assert!(turns > 10 && start.elapsed() < STOP_NOW);
-        clock.await.unwrap();
-        assert!(start.elapsed() < STOP_NOW && stop.phase() == Phase::Over);
+        let took = clock_of(&clock);
+        assert!(turns > 10 && took >= GIVES_UP && took < IS_OVER, "{turns} turns in {took:?}");
+        clock.advance(IS_OVER);
+        keeps.await.unwrap();
+        assert_eq!(stop.phase(), Phase::Over);
+    }
+
+    fn clock_of(clock: &ManualClock) -> Duration {
+        gristmill_core::Clock::monotonic(clock)
+    }
+
+    #[tokio::test]
+    async fn the_patience_ends_by_the_clock_and_not_before() {
+        let (stop, clock) = on_a_clock(A_MINUTE);
+        stop.ask();
+        let mut keeps = std::pin::pin!(stop.keep_time());
+        let mut phase_after = async |by| {
+            clock.advance(by);
+            for _ in 0..3 {
+                tokio::select! {
+                    biased;
+                    () = &mut keeps => {}
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+            stop.phase()
+        };
+        assert_eq!(phase_after(Duration::ZERO).await, Phase::Asked);
+        assert_eq!(phase_after(A_MINUTE - Duration::from_millis(1)).await, Phase::Asked);
+        assert_eq!(phase_after(Duration::from_millis(1)).await, Phase::Cancels);
+        assert_eq!(phase_after(LEAVES).await, Phase::Leaves);
+        assert_eq!(phase_after(GIVES_UP - LEAVES).await, Phase::GivesUp);
     }
 
     #[tokio::test]
     async fn a_force_that_was_said_before_is_heard() {
-        let stop = Stop::new(Duration::from_secs(60), Force::default());
+        let (stop, clock) = on_a_clock(A_MINUTE);
         stop.force.now();
         stop.ask();
-        stop.keep_time().await;
-        assert_eq!(stop.phase(), Phase::Over);
+        let ends = async {
+            stop.reached(Phase::Cancels).await;
+            clock.advance(IS_OVER);
+        };
+        tokio::join!(stop.keep_time(), ends);
+        assert_eq!((stop.phase(), clock_of(&clock)), (Phase::Over, IS_OVER));
     }
 }

@@ -10,6 +10,7 @@
 
 mod bulk;
 mod bulk_beside;
+mod clock;
 mod contract;
 mod copy;
 mod copy_back;
@@ -47,6 +48,7 @@ mod worker_trouble;
 
 use std::time::{Duration, Instant};
 
+use gristmill::testing::ManualClock;
 use gristmill::worker::{Worker, WorkerHandle};
 use gristmill::{Mill, TaskType};
 use serde::{Deserialize, Serialize};
@@ -95,6 +97,20 @@ pub(crate) async fn within(limit: Duration, what: &str, mut holds: impl AsyncFnM
         assert!(start.elapsed() < limit, "{what}: not within {limit:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// As [`until`], on a clock that is moved on by a step before each look.
+pub(crate) async fn ticking(
+    clock: &ManualClock,
+    step: Duration,
+    what: &str,
+    mut holds: impl AsyncFnMut() -> bool,
+) {
+    until(what, async || {
+        clock.advance(step);
+        holds().await
+    })
+    .await;
 }
 
 /// A worker whose handler takes its time, so that there is something to see.

@@ -266,20 +266,31 @@ async fn an_error_or_a_panic_is_not_the_end() {
 #[tokio::test]
 async fn a_run_that_hangs_ends_by_its_timeout() {
     for t in timed().await {
-        let runs = Arc::new(AtomicU32::new(0));
-        let counted = runs.clone();
+        let begun = Arc::new(Notify::new());
+        let tell = begun.clone();
         let find = move |_: Finding| {
-            counted.fetch_add(1, Ordering::SeqCst);
+            tell.notify_one();
             std::future::pending::<Result<(), String>>()
         };
-        let every = t.mill.schedule("find").every(MINUTE).timeout(Duration::from_millis(20));
-        let mut scheduler = t.scheduler().schedule(every.finder("mails", find));
+        let limit = 30 * MINUTE;
+        let every = t.mill.schedule("find").every(MINUTE).timeout(limit);
+        let mut scheduler = t.scheduler().hold(2 * limit).schedule(every.finder("mails", find));
         scheduler.run_due().await.unwrap();
         for run in 1..=2 {
             t.clock.advance(MINUTE);
-            let looked = tokio::time::timeout(Duration::from_secs(10), scheduler.run_due());
-            looked.await.expect("it ends").unwrap();
-            assert_eq!(runs.load(Ordering::SeqCst), run);
+            let mut looking = Box::pin(scheduler.run_due());
+            tokio::select! {
+                looked = &mut looking => panic!("it ended: {looked:?}"),
+                () = begun.notified() => t.clock.advance(limit - Duration::from_millis(1)),
+            }
+            let last = async { t.clock.advance(Duration::from_millis(1)) };
+            tokio::select! {
+                biased;
+                looked = &mut looking => panic!("it ended before its time: {looked:?}"),
+                () = last => {}
+            }
+            looking.await.unwrap();
+            assert_eq!(scheduler.report().found, run);
         }
     }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use gristmill::core::Clock;
 use gristmill::testing::{Fault, ManualClock, Verb};
 use gristmill::worker::{Context, Worker, WorkerHandle};
 use tokio::sync::Notify;
 
 use crate::faulty::{Bad, every_store, side_by_side};
-use crate::{Mail, until};
+use crate::{Mail, ticking, until};
 
 /// A handler that runs until it is cancelled, and what it tells.
 #[derive(Clone, Default)]
@@ -77,12 +78,21 @@ async fn time_in_which_the_machine_slept_counts() {
         let (watched, clock) = (Watched::default(), Arc::new(ManualClock::default()));
         let worker = Worker::new(&bad.mill).clock(clock.clone());
         let worker = watched.start_as(worker, &bad, Duration::from_secs(60)).await;
-        clock.advance(Duration::from_secs(59));
-        bad.store.called(Verb::Sweep, bad.store.calls(Verb::Sweep) + 1).await;
-        assert_eq!(worker.stats().report.lease_lost, 0);
-        clock.advance(Duration::from_secs(1));
+        let (step, ten) = (Duration::from_millis(100), Duration::from_secs(10));
+        let looks = async || {
+            let next = bad.store.calls(Verb::Sweep) + 1;
+            let looked = async || bad.store.calls(Verb::Sweep) >= next;
+            ticking(&clock, step, "a look", looked).await;
+        };
+        looks().await;
+        clock.machine_sleeps(4 * ten);
+        looks().await;
+        assert_eq!(worker.stats().report.lease_lost, 0, "ten seconds are left of it");
+        clock.machine_sleeps(2 * ten);
+        let lost = async || worker.stats().report.lease_lost == 1;
+        ticking(&clock, step, "it is lost", lost).await;
         watched.cancelled.notified().await;
-        until("it counts", async || worker.stats().report.lease_lost == 1).await;
+        assert!(clock.monotonic() < 2 * ten, "its extension was not due");
         worker.stop().await.unwrap();
     })
     .await;

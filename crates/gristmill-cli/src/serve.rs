@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 
-use crate::exec::{BrokenHandler, Leaving, Runs};
+use crate::exec::{BrokenHandler, Children, Leaving, Runs};
 use crate::failure::{Exit, Failure};
 use crate::output::{cut, last_line, time};
 pub(crate) use crate::stderr::say;
@@ -123,9 +123,10 @@ pub(crate) async fn serve(
     mill: &Mill,
     workers: Vec<Staffed>,
     scheduler: Option<Scheduler>,
-    leaving: &Leaving,
-    (runs, tell): (&Runs, Tell),
+    children: &Children,
+    tell: Tell,
 ) -> Result<Served, Failure> {
+    let Children { leaving, runs } = children;
     let serves_none = workers.is_empty();
     workers.iter().for_each(|staffed| signals.stops(&staffed.worker));
     scheduler.iter().for_each(|scheduler| signals.stops_scheduler(scheduler));

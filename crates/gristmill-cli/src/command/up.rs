@@ -19,7 +19,7 @@ use super::schedules::rule_text;
 use crate::args::UpArgs;
 use crate::config::{self, Config, QueueConfig};
 use crate::contracts::Contracts;
-use crate::exec::{Broken, Exec, Leaving, Runs};
+use crate::exec::{Broken, Children, Exec};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, count};
 use crate::serve::{Staffed, Tell, say, serve};
@@ -65,17 +65,10 @@ impl Up {
         }
         let program = self.program(session, &url);
         introduce(session.output, &self.config, &url, &program, &config, &seeded)?;
-        let (leaving, runs) = (Leaving::default(), Runs::default());
-        let workers = workers(&mill, &url, &config, session.output, (&leaving, &runs), &contracts);
-        let served = serve(
-            &signals,
-            &mill,
-            workers,
-            Some(Scheduler::new(&mill)),
-            &leaving,
-            (&runs, Tell::All),
-        )
-        .await?;
+        let children = Children::default();
+        let workers = workers(&mill, &url, &config, session.output, &children, &contracts);
+        let scheduler = Some(Scheduler::new(&mill));
+        let served = serve(&signals, &mill, workers, scheduler, &children, Tell::All).await?;
         say(format_args!("stopped; {} done this time", count(served.report.done, "task")));
         served.interrupted(false)
     }
@@ -193,7 +186,7 @@ fn workers(
     url: &StoreUrl,
     config: &Config,
     output: Output,
-    (leaving, runs): (&Leaving, &Runs),
+    children: &Children,
     contracts: &Arc<Contracts>,
 ) -> Vec<Staffed> {
     let handler = |queue: &QueueConfig, command: &String, broken: &Broken| {
@@ -201,8 +194,7 @@ fn workers(
             command: command.clone(),
             mill: mill.clone(),
             output_to_stderr: output.json,
-            leaving: leaving.clone(),
-            runs: runs.clone(),
+            children: children.clone(),
             contracts: contracts.clone(),
             store: queue.with_store.then(|| url.clone()),
             broken: broken.clone(),

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{Session, text};
 use crate::args::WorkArgs;
 use crate::contracts::Contracts;
-use crate::exec::{Broken, Exec, Leaving, Runs};
+use crate::exec::{Broken, Children, Exec};
 use crate::failure::{Exit, Failure};
 use crate::output::count;
 use crate::serve::{Staffed, Tell, say, serve};
@@ -75,14 +75,13 @@ impl Work {
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let mill = session.open(Missing::Fail).await?;
         let queues = self.served(&mill).await?;
-        let (leaving, runs) = (Leaving::default(), Runs::default());
+        let children = Children::default();
         let (tells, broken) = Broken::new();
         let handler = Arc::new(Exec {
             command: self.exec.clone(),
             mill: mill.clone(),
             output_to_stderr: session.output.json,
-            leaving: leaving.clone(),
-            runs: runs.clone(),
+            children: children.clone(),
             contracts: Arc::new(Contracts::of(&mill).await?),
             store: self.with_store.then(|| session.url()),
             broken: tells,
@@ -107,8 +106,7 @@ impl Work {
             say(format_args!("working on {}; stop with Ctrl-C", names.join(", ")));
         }
         let staffed = Staffed { worker, queues, broken };
-        let served =
-            serve(&signals, &mill, vec![staffed], None, &leaving, (&runs, Tell::Trouble)).await?;
+        let served = serve(&signals, &mill, vec![staffed], None, &children, Tell::Trouble).await?;
         let report = &served.report;
         if session.output.json {
             session.output.value(&as_json(report))?;

@@ -52,6 +52,15 @@ const OURS: [&str; 2] = ["GRISTMILL_STORE", "GRISTMILL_LOG"];
 /// what it left behind may hold it open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
+/// What is known of all programs that handlers started.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Children {
+    /// Those that are being ended.
+    pub(crate) leaving: Leaving,
+    /// How long each runs.
+    pub(crate) runs: Runs,
+}
+
 /// Runs a command for each task.
 #[derive(Debug)]
 pub(crate) struct Exec {
@@ -59,8 +68,7 @@ pub(crate) struct Exec {
     pub(crate) mill: Mill,
     /// Our standard output is for JSON: the program's goes to standard error.
     pub(crate) output_to_stderr: bool,
-    pub(crate) leaving: Leaving,
-    pub(crate) runs: Runs,
+    pub(crate) children: Children,
     /// Programs get JSON where a contract knows how.
     pub(crate) contracts: Arc<Contracts>,
     /// The store's URL, for handlers that shall have it.
@@ -72,7 +80,7 @@ pub(crate) struct Exec {
 #[async_trait]
 impl Handler for Exec {
     async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome {
-        let _running = self.runs.begin(task.id);
+        let _running = self.children.runs.begin(task.id);
         // A handler that always got JSON would take bytes for something else. An
         // error and not a failure for good: a newer contract may read it.
         let view = match self.contracts.as_json(&context.queue, &task.payload) {
@@ -90,7 +98,7 @@ impl Handler for Exec {
             Err(error) => return Outcome::Error(format!("sh could not be started: {error}")),
         };
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let mut group = Group::of(child, &self.leaving);
+        let mut group = Group::of(child, &self.children.leaving);
         let tail = Arc::new(Mutex::new(Tail::default()));
         // Beside the program: it may say much before it ends.
         let mut listening = AbortOnDrop(tokio::spawn(listen(stderr, tail.clone())));

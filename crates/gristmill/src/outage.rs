@@ -6,6 +6,7 @@
 //! no heartbeat: those who may wait for a log tell.
 
 use std::collections::HashSet;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +19,11 @@ use crate::timer::Timer;
 const SAID_AFTER: Duration = Duration::from_secs(1);
 /// While it stays away that is said again.
 const SAID_AGAIN: Duration = Duration::from_secs(60);
+
+/// How long a store may take to answer before it counts as away.
+const SILENCE: Duration = Duration::from_millis(1_800);
+/// How often it is said how the store answers, if there is anything to say.
+const TELLS: Duration = Duration::from_millis(500);
 
 /// What is asked of a store by itself: it is back when everything goes well
 /// again that went wrong.
@@ -108,6 +114,32 @@ impl Outage {
         if state.failing.is_empty() {
             let back = state.back.take();
             *state = State { back, ..State::default() };
+        }
+    }
+
+    /// Waits, for time or for one answer that this part asks of the store, and says
+    /// meanwhile how the store answers: one may wait for another's lock on its own,
+    /// without an error. Not for several answers together: a store that is only slow
+    /// is not away.
+    pub(crate) async fn patiently<T>(
+        &self,
+        timer: &Timer,
+        asks: Option<Part>,
+        waited_for: impl Future<Output = T>,
+    ) -> T {
+        let mut waited_for = std::pin::pin!(waited_for);
+        let start = timer.now();
+        loop {
+            let waited = timer.since(start);
+            if let Some(part) = asks.filter(|_| waited >= SILENCE) {
+                self.silent(part, waited, timer.now());
+            }
+            self.tell(timer);
+            tokio::select! {
+                biased;
+                over = &mut waited_for => return over,
+                () = timer.sleep(TELLS) => {}
+            }
         }
     }
 

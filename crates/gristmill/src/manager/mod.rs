@@ -31,9 +31,7 @@ use std::time::Duration;
 
 use gristmill_core::assignment::MANAGER;
 use gristmill_core::policy::assignment::{Hands, Plan, QueueLoad, decide};
-use gristmill_core::{
-    Assignment, Clock, Published, Share, StoreError, SystemClock, Timestamp, WorkerId,
-};
+use gristmill_core::{Assignment, Clock, Published, Share, StoreError, Timestamp, WorkerId};
 
 use crate::outage::{Outage, Part};
 use crate::pause::Pause;
@@ -80,7 +78,7 @@ pub enum ManagerLook {
 #[derive(Debug)]
 pub struct Manager {
     mill: Mill,
-    clock: Arc<dyn Clock>,
+    timer: Timer,
     every: Duration,
     hold: Option<Duration>,
     who: Option<WorkerId>,
@@ -98,8 +96,8 @@ struct Memory {
 impl Manager {
     /// A manager of this mill's workers.
     pub fn new(mill: &Mill) -> Self {
-        let clock = Arc::new(SystemClock::default());
-        Manager { mill: mill.clone(), clock, every: EVERY, hold: None, who: None, memory: None }
+        let (mill, timer) = (mill.clone(), Timer::default());
+        Manager { mill, timer, every: EVERY, hold: None, who: None, memory: None }
     }
 
     /// How often it decides: every two seconds unless said, and at least every
@@ -119,7 +117,7 @@ impl Manager {
     /// Where time comes from; the machine unless said. Rates are measured by it,
     /// and it says when to decide again: the store's clock decides who leads.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.timer = Timer::by(clock);
         self
     }
 
@@ -139,7 +137,7 @@ impl Manager {
             None => self.who.insert(WorkerId::random()?).clone(),
         };
         let hold = self.hold.unwrap_or(self.every * 5).max(self.every * 2);
-        let lead = store.campaign(MANAGER, &who, hold).await?;
+        let lead = self.ask(store.campaign(MANAGER, &who, hold)).await?;
         if !lead.mine {
             if self.memory.take().is_some() {
                 tracing::warn!(leader = %lead.leader, "another manager leads now");
@@ -151,7 +149,8 @@ impl Manager {
             _ => {
                 tracing::info!(term = lead.term, "this manager leads");
                 // What the one before decided stays until there is a reason.
-                let before = store.assignment().await?.map_or_else(Vec::new, |word| word.shares);
+                let before = self.ask(store.assignment()).await?;
+                let before = before.map_or_else(Vec::new, |word| word.shares);
                 Memory { term: lead.term, plan: Plan::of(before), gauge: Gauge::default() }
             }
         };
@@ -165,13 +164,18 @@ impl Manager {
         published.map(|_| look)
     }
 
+    /// Asks the store one thing.
+    async fn ask<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.mill.outage().patiently(&self.timer, Some(Part::Manager), answer).await
+    }
+
     /// Decides and publishes. What was not published is not remembered.
     async fn lead(&self, memory: &mut Memory) -> Result<Published, StoreError> {
         let (loads, hands) = self.read(&mut memory.gauge).await?;
         let plan = decide(&loads, &hands, &memory.plan);
         let (term, shares) = (memory.term, plan.shares.clone());
         let word = Assignment { term, shares, published_at: Timestamp::EPOCH };
-        let published = self.mill.store().publish_assignment(word).await?;
+        let published = self.ask(self.mill.store().publish_assignment(word)).await?;
         if published == Published::Accepted {
             tell(&memory.plan, &plan);
             memory.plan = plan;
@@ -182,9 +186,9 @@ impl Manager {
     /// The queues and the workers as the decision wants them.
     async fn read(&self, gauge: &mut Gauge) -> Result<(Vec<QueueLoad>, Vec<Hands>), StoreError> {
         let store = self.mill.store();
-        let (stats, queues) = (store.stats().await?, store.queues().await?);
-        let workers = store.workers().await?;
-        gauge.read(&stats, &workers, self.clock.monotonic());
+        let (stats, queues) = (self.ask(store.stats()).await?, self.ask(store.queues()).await?);
+        let workers = self.ask(store.workers()).await?;
+        gauge.read(&stats, &workers, self.timer.clock().monotonic());
         let mut loads = Vec::new();
         for stats in &stats {
             let Some(queue) = queues.iter().find(|queue| queue.name == stats.queue) else {
@@ -223,9 +227,8 @@ impl Manager {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut pause = Pause::random()?;
         let outage = self.mill.outage().clone();
-        let timer = Timer::by(self.clock.clone());
+        let timer = self.timer.clone();
         loop {
-            outage.tell(&timer);
             // A look may be dropped: what it published stands.
             let looked = tokio::select! {
                 biased;
@@ -250,7 +253,7 @@ impl Manager {
             };
             tokio::select! {
                 () = &mut shutdown => break,
-                () = timer.sleep(wait) => {}
+                () = outage.patiently(&timer, None, timer.sleep(wait)) => {}
             }
         }
         outage.leave(&[Part::Manager]);

@@ -14,6 +14,7 @@ use super::finder::Find;
 use super::lease::DueFind;
 use super::{FIRE_HEADER, SCHEDULE_HEADER, ScheduleReport};
 use crate::Mill;
+use crate::outage::Part;
 use crate::timer::Timer;
 
 /// What a scheduler remembers between two looks. Nothing of it decides: the
@@ -68,7 +69,7 @@ impl Engine {
     /// When the store does not answer. What was fired before stays fired, and
     /// looking again does not fire it twice.
     pub(super) async fn look(&mut self) -> Result<Look, StoreError> {
-        let schedules = self.mill.store().schedules().await?;
+        let schedules = self.ask(self.mill.store().schedules()).await?;
         let now = self.timer.clock().now();
         let mut look = Look::default();
         self.read.retain(|name, _| schedules.iter().any(|known| known.declared.name == *name));
@@ -112,6 +113,11 @@ impl Engine {
         Ok(look)
     }
 
+    /// Asks the store one thing.
+    async fn ask<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.mill.outage().patiently(&self.timer, Some(Part::Schedules), answer).await
+    }
+
     /// Makes these fires, oldest first. Returns whether some wait.
     async fn fire_all(
         &mut self,
@@ -148,7 +154,7 @@ impl Engine {
     /// and `all` make it up, and `skip` lets it go.
     async fn has_room(&mut self, schedule: &Schedule, at: Timestamp) -> Result<bool, StoreError> {
         let declared = &schedule.declared;
-        let stats = self.mill.store().stats().await?;
+        let stats = self.ask(self.mill.store().stats()).await?;
         let queue = stats.iter().find(|queue| queue.queue == declared.queue);
         let room = queue.is_none_or(gristmill_core::QueueStats::can_accept);
         if room {
@@ -177,7 +183,7 @@ impl Engine {
             tasks: vec![task(name, payload, instant)],
             by_hand: false,
         };
-        match self.mill.store().fire(fire).await? {
+        match self.ask(self.mill.store().fire(fire)).await? {
             FireAnswer::Fired(answers) => self.tell_fired(name, instant, &answers),
             FireAnswer::Overlapped(id) => {
                 self.report.overlapped += 1;

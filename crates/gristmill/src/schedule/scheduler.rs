@@ -5,9 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill_core::{
-    Clock, ScheduleDeclaration, ScheduleName, StoreError, SystemClock, Timestamp,
-};
+use gristmill_core::{Clock, ScheduleDeclaration, ScheduleName, StoreError, Timestamp};
 use tokio::task::JoinSet;
 
 use super::engine::Engine;
@@ -26,11 +24,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const ROOM_AGAIN: Duration = Duration::from_secs(1);
 /// How long a finder's lease holds unless renewed.
 const HOLD: Duration = Duration::from_secs(30);
-/// How long a store may take to answer before it counts as away.
-const SILENCE: Duration = Duration::from_millis(1_800);
-/// How often it is said how the store answers, if there is anything to say.
-const TELLS: Duration = Duration::from_millis(500);
-
 /// What a scheduler did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScheduleReport {
@@ -49,7 +42,7 @@ pub struct ScheduleReport {
 #[must_use = "a scheduler works when it is run"]
 pub struct Scheduler {
     mill: Mill,
-    clock: Arc<dyn Clock>,
+    timer: Timer,
     schedules: Vec<NewSchedule>,
     /// Those that the store has not taken yet.
     undeclared: Vec<ScheduleDeclaration>,
@@ -71,7 +64,7 @@ impl Scheduler {
     pub fn new(mill: &Mill) -> Self {
         Scheduler {
             mill: mill.clone(),
-            clock: Arc::new(SystemClock::default()),
+            timer: Timer::default(),
             schedules: Vec::new(),
             undeclared: Vec::new(),
             finders: HashMap::new(),
@@ -91,7 +84,7 @@ impl Scheduler {
     /// Where time comes from, and by which it waits; the machine unless said. Use
     /// the store's own.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.timer = Timer::by(clock);
         self
     }
 
@@ -132,14 +125,16 @@ impl Scheduler {
             self.undeclared.push(declaration);
         }
         while let Some(declaration) = self.undeclared.first() {
-            self.mill.store().declare_schedule(declaration.clone()).await?;
+            let (store, asks) = (self.mill.store(), Some(Part::Schedules));
+            let declares = store.declare_schedule(declaration.clone());
+            self.mill.outage().patiently(&self.timer, asks, declares).await?;
             self.undeclared.remove(0);
         }
         let engine = match self.engine.take() {
             Some(engine) => engine,
             None => {
                 let finders = std::mem::take(&mut self.finders);
-                Engine::new(self.mill.clone(), Timer::by(self.clock.clone()), finders, self.hold)?
+                Engine::new(self.mill.clone(), self.timer.clone(), finders, self.hold)?
             }
         };
         Ok(self.engine.insert(engine))
@@ -182,14 +177,14 @@ impl Scheduler {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut finding = Finders::default();
         let (stop_within, force) = (self.stop_within, self.force.clone());
-        let (outage, timer) = (self.mill.outage().clone(), Timer::by(self.clock.clone()));
+        let (outage, timer) = (self.mill.outage().clone(), self.timer.clone());
         let mut pause = Pause::random()?;
         // The store may be away already.
         let engine = loop {
             let started = tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(ScheduleReport::default()),
-                started = patiently(self.start(), &outage, &timer, true) => started.map(drop),
+                started = self.start() => started.map(drop),
             };
             let wait = match started {
                 Ok(()) => break self.start().await?,
@@ -201,7 +196,7 @@ impl Scheduler {
             };
             tokio::select! {
                 () = &mut shutdown => return Ok(ScheduleReport::default()),
-                () = patiently(timer.sleep(wait), &outage, &timer, false) => {}
+                () = outage.patiently(&timer, None, timer.sleep(wait)) => {}
             }
         };
         loop {
@@ -209,7 +204,7 @@ impl Scheduler {
             let looked = tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                looked = patiently(engine.look(), &outage, &timer, true) => looked,
+                looked = engine.look() => looked,
             };
             let wait = match looked {
                 Ok(look) => {
@@ -233,37 +228,13 @@ impl Scheduler {
             };
             tokio::select! {
                 () = &mut shutdown => break,
-                () = patiently(timer.sleep(wait), &outage, &timer, false) => {}
+                () = outage.patiently(&timer, None, timer.sleep(wait)) => {}
                 ran = finding.ended(&timer) => engine.report.found += u64::from(ran),
             }
         }
         outage.leave(&[Part::Schedules]);
         engine.report.found += finding.finish(stop_within, &force, &timer).await;
         Ok(engine.report)
-    }
-}
-
-/// Waits, for the store or for time, and says meanwhile how the store answers. A
-/// store may wait for another's lock on its own, without an error.
-async fn patiently<T>(
-    waited_for: impl Future<Output = T>,
-    outage: &Outage,
-    timer: &Timer,
-    for_the_store: bool,
-) -> T {
-    let mut waited_for = std::pin::pin!(waited_for);
-    let start = timer.now();
-    loop {
-        let waited = timer.since(start);
-        if for_the_store && waited >= SILENCE {
-            outage.silent(Part::Schedules, waited, timer.now());
-        }
-        outage.tell(timer);
-        tokio::select! {
-            biased;
-            over = &mut waited_for => return over,
-            () = timer.sleep(TELLS) => {}
-        }
     }
 }
 

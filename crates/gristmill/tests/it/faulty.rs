@@ -4,26 +4,79 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use gristmill::core::{ClaimRequest, Outcome, SettleAnswer, Settlement, Token, WorkerId};
-use gristmill::testing::{Fault, Faulty, Verb};
-use gristmill::{Error, Mill, QueueName, StoreError};
+use gristmill::core::{
+    ClaimRequest, Outcome, SettleAnswer, Settlement, Store, Token, WorkerId, memory,
+};
+use gristmill::testing::{Fault, Faulty, ManualClock, Verb};
+use gristmill::{Error, Mill, QueueName, StoreError, files, sqlite};
 
-use crate::Mail;
+use crate::{Mail, until};
 
 /// A mill over a faulty store, with the queue of mails declared.
 pub(crate) struct Bad {
     pub(crate) mill: Mill,
     pub(crate) store: Arc<Faulty>,
+    /// The store's, where it is on a clock; others are on the machine's.
+    pub(crate) clock: Arc<ManualClock>,
+    /// Nothing goes wrong there; it tells when the store works.
+    inner: Arc<Faulty>,
     /// It must outlive the store.
     _folder: Option<tempfile::TempDir>,
 }
 
 impl Bad {
     pub(crate) async fn at(url: &str, folder: Option<tempfile::TempDir>) -> Self {
-        let store = Faulty::over(Mill::open(url).await.unwrap().store());
+        let inner = Faulty::over(Mill::open(url).await.unwrap().store());
+        Self::made(inner.clone(), Faulty::over(inner), Arc::default(), folder).await
+    }
+
+    pub(crate) async fn on_clock(
+        store: Arc<dyn Store>,
+        clock: Arc<ManualClock>,
+        folder: Option<tempfile::TempDir>,
+    ) -> Self {
+        let inner = Faulty::over(store);
+        let store = Faulty::on_clock(inner.clone(), clock.clone());
+        Self::made(inner, store, clock, folder).await
+    }
+
+    async fn made(
+        inner: Arc<Faulty>,
+        store: Arc<Faulty>,
+        clock: Arc<ManualClock>,
+        folder: Option<tempfile::TempDir>,
+    ) -> Self {
         let mill = Mill::over(store.clone());
         mill.declare::<Mail>().await.unwrap();
-        Bad { mill, store, _folder: folder }
+        Bad { mill, store, clock, inner, _folder: folder }
+    }
+
+    /// The same store as another process has it: what goes wrong here does not
+    /// there.
+    pub(crate) async fn beside(&self) -> Bad {
+        let store = Faulty::on_clock(self.inner.clone(), self.clock.clone());
+        Self::made(self.inner.clone(), store, self.clock.clone(), None).await
+    }
+
+    /// Moves the clock on, step by step and never while the store works, until it
+    /// holds.
+    pub(crate) async fn ticks(
+        &self,
+        step: Duration,
+        what: &str,
+        mut holds: impl AsyncFnMut() -> bool,
+    ) {
+        until(what, async || {
+            self.inner.rests().await;
+            self.clock.advance(step);
+            holds().await
+        })
+        .await;
+    }
+
+    /// The store as it is, whatever goes wrong.
+    pub(crate) fn well(&self) -> Mill {
+        Mill::over(self.inner.clone())
     }
 }
 
@@ -37,6 +90,31 @@ pub(crate) async fn every_store() -> Vec<Bad> {
             _ => format!("{kind}{}", folder.path().join("store").display()),
         };
         all.push(Bad::at(&url, Some(folder)).await);
+    }
+    all
+}
+
+/// As [`every_store`], each on a clock that the test moves.
+pub(crate) async fn every_store_on_a_clock() -> Vec<Bad> {
+    let mut all = Vec::new();
+    for kind in ["memory", "sqlite", "files"] {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(ManualClock::default()));
+        let (place, own) = (folder.path().join("store"), clock.clone());
+        let store: Arc<dyn Store> = match kind {
+            "memory" => {
+                let options = memory::MemoryOptions { clock: own, ..Default::default() };
+                Arc::new(memory::MemoryStore::new(options))
+            }
+            "sqlite" => {
+                let options = sqlite::Options { clock: own, ..Default::default() };
+                Arc::new(sqlite::SqliteStore::open(place, options).unwrap())
+            }
+            _ => {
+                let options = files::Options { clock: own, ..Default::default() };
+                Arc::new(files::FilesStore::open(place, options).unwrap())
+            }
+        };
+        all.push(Bad::on_clock(store, clock, Some(folder)).await);
     }
     all
 }

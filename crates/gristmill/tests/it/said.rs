@@ -5,6 +5,10 @@ use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 
+/// What is said of a store that is away, and that is back.
+pub(crate) const AWAY: &str = "the store does not answer";
+pub(crate) const BACK: &str = "the store answers again after";
+
 /// Keeps what is said on this thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Said(Arc<Mutex<Vec<String>>>);

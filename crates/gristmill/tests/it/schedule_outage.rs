@@ -9,11 +9,8 @@ use gristmill::sqlite::{Options, SqliteStore, rusqlite};
 use gristmill::{Mill, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::said::Said;
+use crate::said::{AWAY, BACK, Said};
 use crate::{Mail, until};
-
-/// What is said of a store that is away.
-const AWAY: &str = "the store does not answer";
 
 async fn instants(mill: &Mill) -> Vec<Timestamp> {
     let request = ListRequest { limit: 1_000, ..ListRequest::default() };
@@ -91,7 +88,7 @@ async fn outage(busy_timeout: Duration) {
 
     until("fires again", async || instants(&mill).await.len() >= before + 3).await;
     // Said when the look is over; its fires stand one by one before that.
-    until("it is said", async || said.count("the store answers again after") == 1).await;
+    until("it is said", async || said.count(BACK) == 1).await;
     assert_eq!(said.count(AWAY), 1, "once, however long it lasts");
     // The last fire may stand while its look is under way still, and a stop would
     // drop that look before it has counted. Between two fires nothing is.

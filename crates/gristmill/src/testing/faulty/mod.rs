@@ -25,8 +25,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill_core::{Claim, Outcome, Result, Settlement, Store, StoreError};
+use gristmill_core::{Claim, Clock, Outcome, Result, Settlement, Store, StoreError, SystemClock};
 use tokio::sync::watch;
+
+use crate::timer::Timer;
 
 /// How a store misbehaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub enum Fault {
     /// It does not answer while this lasts, and does what was asked afterwards:
     /// a lock that another process holds, a network that swallows everything.
     Hangs,
-    /// It does what was asked and answers this much later.
+    /// It does what was asked and answers this much later, by its clock.
     Late(Duration),
     /// It answers *unknown* and did nothing.
     UnknownUndone,
@@ -70,6 +72,8 @@ struct State {
     all: Option<Fault>,
     some: HashMap<Verb, Fault>,
     calls: HashMap<Verb, u64>,
+    /// Calls that the store inside is at.
+    working: usize,
 }
 
 impl State {
@@ -84,13 +88,20 @@ impl State {
 pub struct Faulty {
     inner: Arc<dyn Store>,
     state: watch::Sender<State>,
+    timer: Timer,
 }
 
 impl Faulty {
     /// Around this one, without a fault yet.
     #[must_use]
     pub fn over(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Faulty { inner, state: watch::Sender::default() })
+        Self::on_clock(inner, Arc::new(SystemClock::default()))
+    }
+
+    /// The same on a clock, by which it is late.
+    #[must_use]
+    pub fn on_clock(inner: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Faulty { inner, state: watch::Sender::default(), timer: Timer::by(clock) })
     }
 
     /// Every verb goes wrong like this from now on; also those that were told
@@ -128,6 +139,13 @@ impl Faulty {
         let _ = self.state.subscribe().wait_for(often).await;
     }
 
+    /// Returns when the store inside is at no call; one that hangs is none. Move a
+    /// clock only then, and no time passes while the store works: who is asked for a
+    /// second would else be away for an hour.
+    pub async fn rests(&self) {
+        let _ = self.state.subscribe().wait_for(|state| state.working == 0).await;
+    }
+
     /// Does it, or what goes wrong instead.
     async fn call<T>(&self, verb: Verb, does: impl Future<Output = Result<T>>) -> Result<T> {
         let why = || "the test says so".to_owned();
@@ -135,17 +153,25 @@ impl Faulty {
         let hangs = |state: &State| state.fault(verb) == Some(Fault::Hangs);
         let _ = self.state.subscribe().wait_for(|state| !hangs(state)).await;
         let fault = self.state.borrow().fault(verb);
+        let does = self.at_work(verb, does);
         match fault {
             Some(Fault::Refuses) => Err(StoreError::Unavailable(why())),
             Some(Fault::UnknownUndone) => Err(StoreError::Unknown(why())),
             Some(Fault::UnknownDone) => does.await.and(Err(StoreError::Unknown(why()))),
             Some(Fault::Late(by)) => {
                 let answer = does.await;
-                tokio::time::sleep(by).await;
+                self.timer.sleep(by).await;
                 answer
             }
             Some(Fault::Hangs | Fault::Forgets) | None => does.await,
         }
+    }
+
+    /// Does it, and is at work meanwhile.
+    async fn at_work<T>(&self, verb: Verb, does: impl Future<Output = T>) -> T {
+        // Who waits for work does none.
+        let _working = (verb != Verb::Wait).then(|| Working::new(&self.state));
+        does.await
     }
 
     /// Loses what a claim gave.
@@ -156,5 +182,21 @@ impl Faulty {
         let back = || Outcome::Release { at: None, started: false };
         let given = claim.tasks.iter().map(|task| Settlement::new(task.id, claim.token, back()));
         self.inner.settle(given.collect()).await.map(drop)
+    }
+}
+
+/// A call that the store is at, until this is dropped.
+struct Working<'a>(&'a watch::Sender<State>);
+
+impl<'a> Working<'a> {
+    fn new(state: &'a watch::Sender<State>) -> Self {
+        state.send_modify(|state| state.working += 1);
+        Working(state)
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|state| state.working -= 1);
     }
 }

@@ -126,7 +126,7 @@ impl Inner {
     }
 }
 
-/// What is wrong with a row of `check_tasks.sql`.
+/// What is wrong with a row of `check_tasks` (`check.sql`).
 fn faults(row: &Row) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     match column::<Option<&str>>(row, 2)? {

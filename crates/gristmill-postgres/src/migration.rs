@@ -4,6 +4,7 @@
 //! not those of this program; see [`crate::definition`].
 
 use gristmill_core::{Result, StoreError, Token};
+use gristmill_text::statement;
 use sha2::{Digest, Sha256};
 use tokio_postgres::types::ToSql;
 
@@ -23,12 +24,12 @@ const STEPS: &[&str] = &[
 /// The newest schema this program knows.
 const KNOWN: i32 = STEPS.len() as i32;
 
-const META: &str = include_str!("sql/meta_make.sql");
-const DEFINE: &str = include_str!("sql/definition_make.sql");
-const DROP: &str = include_str!("sql/definition_drop.sql");
-const RECORD: &str = include_str!("sql/print_record.sql");
-const RECORD_DEFINITION: &str = include_str!("sql/print_definition.sql");
-const RECORD_META: &str = include_str!("sql/print_meta.sql");
+const META: &str = statement(include_str!("sql/migration.sql"), "meta_make");
+const DEFINE: &str = include_str!("sql/define.sql");
+const DROP: &str = statement(include_str!("sql/migration.sql"), "definition_drop");
+const RECORD: &str = statement(include_str!("sql/migration.sql"), "print_record");
+const RECORD_DEFINITION: &str = statement(include_str!("sql/migration.sql"), "print_definition");
+const RECORD_META: &str = statement(include_str!("sql/migration.sql"), "print_meta");
 
 /// The statements that make the newest schema out of nothing, as one script
 /// to be run in one transaction. It says of itself what it made, so that a

@@ -1,6 +1,7 @@
 //! The database roles of a store: who may put, work, look and operate.
 
 use gristmill_core::Result;
+use gristmill_text::statement;
 
 use crate::Options;
 use crate::answer::column;
@@ -10,7 +11,7 @@ use crate::pool::{Pool, Taken};
 use crate::sql::Sql;
 
 const RIGHTS: &str = include_str!("sql/rights.sql");
-const GRANT: &str = include_str!("sql/rights_grant.sql");
+const GRANT: &str = statement(include_str!("sql/migration.sql"), "rights_grant");
 
 /// All roles, as they are called with the schema's default name.
 const ROLES: [&str; 5] =

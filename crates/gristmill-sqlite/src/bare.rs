@@ -4,12 +4,13 @@
 use std::path::Path;
 
 use gristmill_core::{Result, StoreError};
+use gristmill_text::statement;
 use rusqlite::{Connection, params};
 
-const SCHEMA: &str = include_str!("sql/bare/schema.sql");
-const INSERT: &str = include_str!("sql/bare/insert.sql");
-const LEASE: &str = include_str!("sql/bare/lease.sql");
-const DELETE: &str = include_str!("sql/bare/delete.sql");
+const SCHEMA: &str = statement(include_str!("sql/bare.sql"), "schema");
+const INSERT: &str = statement(include_str!("sql/bare.sql"), "insert");
+const LEASE: &str = statement(include_str!("sql/bare.sql"), "lease");
+const DELETE: &str = statement(include_str!("sql/bare.sql"), "delete");
 
 /// A hand-written queue table, as durable as the store: WAL and
 /// `synchronous=FULL`.

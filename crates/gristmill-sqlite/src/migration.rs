@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use gristmill_core::{Result, StoreError, Timestamp};
+use gristmill_text::statement;
 use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 
@@ -16,11 +17,11 @@ const STEPS: &[&str] =
 /// The newest schema this program knows.
 pub(crate) const KNOWN: i64 = STEPS.len() as i64;
 
-const TABLE: &str = include_str!("sql/migration_table.sql");
-const EXISTS: &str = include_str!("sql/migration_known.sql");
-const LIST: &str = include_str!("sql/migration_list.sql");
-const RECORD: &str = include_str!("sql/migration_record.sql");
-const SET: &str = include_str!("sql/meta_set.sql");
+const TABLE: &str = statement(include_str!("sql/store.sql"), "migration_table");
+const EXISTS: &str = statement(include_str!("sql/store.sql"), "migration_known");
+const LIST: &str = statement(include_str!("sql/store.sql"), "migration_list");
+const RECORD: &str = statement(include_str!("sql/store.sql"), "migration_record");
+const SET: &str = statement(include_str!("sql/store.sql"), "meta_set");
 
 /// Brings the file to the newest schema. Several processes may do this at
 /// once: the write lock lets one of them work and shows the others its result.

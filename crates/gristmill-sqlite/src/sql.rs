@@ -1,132 +1,175 @@
-//! Every statement by its name: the texts lie in `sql/`, one file each.
+//! Every statement by its name: the texts lie in `sql/`, a few files by what they are
+//! about, each statement below a heading `-- name: …`.
+
+use gristmill_text::statement;
 
 /// Makes the list of statements and their texts from one table.
 macro_rules! statements {
-    ($($name:ident = $text:expr),+ $(,)?) => {
+    ($($file:ident { $($name:ident = $label:literal;)+ })+) => {
         /// A statement of the store.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum Sql { $($name),+ }
+        pub(crate) enum Sql { $($($name),+),+ }
 
         impl Sql {
             /// All of them, so that a test can look at every plan.
-            pub(crate) const ALL: &'static [Sql] = &[$(Sql::$name),+];
+            pub(crate) const ALL: &'static [Sql] = &[$($(Sql::$name),+),+];
 
             /// Its text.
             pub(crate) const fn text(self) -> &'static str {
-                match self { $(Sql::$name => $text),+ }
+                match self { $($(Sql::$name => const { statement($file, $label) }),+),+ }
             }
         }
     };
 }
 
+const PUT: &str = include_str!("sql/put.sql");
+const READY: &str = include_str!("sql/ready.sql");
+const CLAIM: &str = include_str!("sql/claim.sql");
+const LEASE: &str = include_str!("sql/lease.sql");
+const TASK: &str = include_str!("sql/task.sql");
+const COUNT: &str = include_str!("sql/count.sql");
+const QUEUE: &str = include_str!("sql/queue.sql");
+const SCHEDULE: &str = include_str!("sql/schedule.sql");
+const WORKER: &str = include_str!("sql/worker.sql");
+const SUBJECT: &str = include_str!("sql/subject.sql");
+const SWEEP: &str = include_str!("sql/sweep.sql");
+const STORE: &str = include_str!("sql/store.sql");
+const CHECK: &str = include_str!("sql/check.sql");
+
 statements! {
-    BlockedAdd = include_str!("sql/blocked_add.sql"),
-    BlockedRemove = include_str!("sql/blocked_remove.sql"),
-    CheckCounts = include_str!("sql/check_counts.sql"),
-    CheckLeases = include_str!("sql/check_leases.sql"),
-    CheckProcessing = include_str!("sql/check_processing.sql"),
-    CheckSchema = include_str!("sql/check_schema.sql"),
-    CheckTasks = include_str!("sql/check_tasks.sql"),
-    AssignmentGet = include_str!("sql/assignment_get.sql"),
-    AssignmentSave = include_str!("sql/assignment_save.sql"),
-    ClaimFront = include_str!("sql/claim_front.sql"),
-    ClaimFrontSource = include_str!("sql/claim_front_source.sql"),
-    ClaimOne = include_str!("sql/claim_one.sql"),
-    ClaimTakeFlight = include_str!("sql/claim_take_flight.sql"),
-    CountAdd = include_str!("sql/count_add.sql"),
-    CountAll = include_str!("sql/count_all.sql"),
-    CountNew = include_str!("sql/count_new.sql"),
-    CountStanding = include_str!("sql/count_standing.sql"),
-    DoneById = include_str!("sql/done_by_id.sql"),
-    DonePayload = include_str!("sql/done_payload.sql"),
-    FailedAdd = include_str!("sql/failed_add.sql"),
-    FailedRemove = include_str!("sql/failed_remove.sql"),
-    IdNext = include_str!("sql/id_next.sql"),
-    ImportTask = include_str!("sql/import_task.sql"),
-    KeyIds = include_str!("sql/key_ids.sql"),
-    LeaseAll = include_str!("sql/lease_all.sql"),
-    LeaseByToken = include_str!("sql/lease_by_token.sql"),
-    LeaseClamp = include_str!("sql/lease_clamp.sql"),
-    LeaseEnd = include_str!("sql/lease_end.sql"),
-    LeaseExpired = include_str!("sql/lease_expired.sql"),
-    LeaseExpiredQueue = include_str!("sql/lease_expired_queue.sql"),
-    LeaseLive = include_str!("sql/lease_live.sql"),
-    LeaseNew = include_str!("sql/lease_new.sql"),
-    LeaseProlong = include_str!("sql/lease_prolong.sql"),
-    LeaseQueue = include_str!("sql/lease_queue.sql"),
-    LeaseShrink = include_str!("sql/lease_shrink.sql"),
-    LeaseSlots = include_str!("sql/lease_slots.sql"),
-    ListDoneNewest = include_str!("sql/list_done_newest.sql"),
-    ListDoneOldest = include_str!("sql/list_done_oldest.sql"),
-    ListFailedNewest = include_str!("sql/list_failed_newest.sql"),
-    ListFailedOldest = include_str!("sql/list_failed_oldest.sql"),
-    ListFailedQueueNewest = include_str!("sql/list_failed_queue_newest.sql"),
-    ListFailedQueueOldest = include_str!("sql/list_failed_queue_oldest.sql"),
-    ListNewest = include_str!("sql/list_newest.sql"),
-    ListOldest = include_str!("sql/list_oldest.sql"),
-    MetaGet = include_str!("sql/meta_get.sql"),
-    MetaSet = include_str!("sql/meta_set.sql"),
-    MinuteAdd = include_str!("sql/minute_add.sql"),
-    MinuteList = include_str!("sql/minute_list.sql"),
-    MinutePrune = include_str!("sql/minute_prune.sql"),
-    Places = include_str!("sql/places.sql"),
-    PutIdKnown = include_str!("sql/put_id_known.sql"),
-    PutIdRemember = include_str!("sql/put_id_remember.sql"),
-    PutReady = include_str!("sql/put_ready.sql"),
-    PutReplace = include_str!("sql/put_replace.sql"),
-    PutStanding = include_str!("sql/put_standing.sql"),
-    PutTask = include_str!("sql/put_task.sql"),
-    QueueAll = include_str!("sql/queue_all.sql"),
-    QueueByName = include_str!("sql/queue_by_name.sql"),
-    QueueByNumber = include_str!("sql/queue_by_number.sql"),
-    QueueLastNumber = include_str!("sql/queue_last_number.sql"),
-    QueueNames = include_str!("sql/queue_names.sql"),
-    QueueSave = include_str!("sql/queue_save.sql"),
-    ReadyDemote = include_str!("sql/ready_demote.sql"),
-    ReadyDueAny = include_str!("sql/ready_due_any.sql"),
-    ReadyFirstOfGroup = include_str!("sql/ready_first_of_group.sql"),
-    ReadyFirstOfGroupSource = include_str!("sql/ready_first_of_group_source.sql"),
-    ReadyGroupsInFront = include_str!("sql/ready_groups_in_front.sql"),
-    ReadyGroupsInFrontSource = include_str!("sql/ready_groups_in_front_source.sql"),
-    ReadyHasGroup = include_str!("sql/ready_has_group.sql"),
-    ReadyLeave = include_str!("sql/ready_leave.sql"),
-    ReadyLeaveFront = include_str!("sql/ready_leave_front.sql"),
-    ReadyLevel = include_str!("sql/ready_level.sql"),
-    ReadyLevelGroup = include_str!("sql/ready_level_group.sql"),
-    ReadyLevelSource = include_str!("sql/ready_level_source.sql"),
-    ReadyNextDue = include_str!("sql/ready_next_due.sql"),
-    ReadyNextDueSource = include_str!("sql/ready_next_due_source.sql"),
-    ReadyNextGroup = include_str!("sql/ready_next_group.sql"),
-    ReadyOldest = include_str!("sql/ready_oldest.sql"),
-    ReadyPromote = include_str!("sql/ready_promote.sql"),
-    ReadyRegroup = include_str!("sql/ready_regroup.sql"),
-    RoleGet = include_str!("sql/role_get.sql"),
-    RoleSave = include_str!("sql/role_save.sql"),
-    ScheduleAll = include_str!("sql/schedule_all.sql"),
-    ScheduleByName = include_str!("sql/schedule_by_name.sql"),
-    ScheduleRemove = include_str!("sql/schedule_remove.sql"),
-    ScheduleSave = include_str!("sql/schedule_save.sql"),
-    SubjectColumn = include_str!("sql/subject_column.sql"),
-    SubjectTable = include_str!("sql/subject_table.sql"),
-    SubjectTriggers = include_str!("sql/subject_triggers.sql"),
-    SweepDone = include_str!("sql/sweep_done.sql"),
-    SweepFailed = include_str!("sql/sweep_failed.sql"),
-    SweepIds = include_str!("sql/sweep_ids.sql"),
-    SweepWorkers = include_str!("sql/sweep_workers.sql"),
-    TaskAskCancel = include_str!("sql/task_ask_cancel.sql"),
-    TaskCancelAsked = include_str!("sql/task_cancel_asked.sql"),
-    TaskById = include_str!("sql/task_by_id.sql"),
-    TaskDelete = include_str!("sql/task_delete.sql"),
-    TaskDeleteRun = include_str!("sql/task_delete_run.sql"),
-    TaskKeep = include_str!("sql/task_keep.sql"),
-    TaskKeysRun = include_str!("sql/task_keys_run.sql"),
-    TaskPayload = include_str!("sql/task_payload.sql"),
-    TaskSave = include_str!("sql/task_save.sql"),
-    TaskStands = include_str!("sql/task_stands.sql"),
-    Unblock = include_str!("sql/unblock.sql"),
-    UnblockMissed = include_str!("sql/unblock_missed.sql"),
-    UnblockRead = include_str!("sql/unblock_read.sql"),
-    WorkerAll = include_str!("sql/worker_all.sql"),
-    WorkerForget = include_str!("sql/worker_forget.sql"),
-    WorkerSave = include_str!("sql/worker_save.sql"),
+    PUT {
+        IdNext = "id_next";
+        PutStanding = "put_standing";
+        PutTask = "put_task";
+        PutReady = "put_ready";
+        PutReplace = "put_replace";
+        PutIdKnown = "put_id_known";
+        PutIdRemember = "put_id_remember";
+        KeyIds = "key_ids";
+        Places = "places";
+        ImportTask = "import_task";
+    }
+    READY {
+        ReadyLevel = "ready_level";
+        ReadyLevelGroup = "ready_level_group";
+        ReadyLevelSource = "ready_level_source";
+        ReadyNextDue = "ready_next_due";
+        ReadyNextDueSource = "ready_next_due_source";
+        ReadyNextGroup = "ready_next_group";
+        ReadyFirstOfGroup = "ready_first_of_group";
+        ReadyFirstOfGroupSource = "ready_first_of_group_source";
+        ReadyGroupsInFront = "ready_groups_in_front";
+        ReadyGroupsInFrontSource = "ready_groups_in_front_source";
+        ReadyHasGroup = "ready_has_group";
+        ReadyDueAny = "ready_due_any";
+        ReadyOldest = "ready_oldest";
+        ReadyLeave = "ready_leave";
+        ReadyLeaveFront = "ready_leave_front";
+        ReadyPromote = "ready_promote";
+        ReadyDemote = "ready_demote";
+        ReadyRegroup = "ready_regroup";
+        BlockedAdd = "blocked_add";
+        BlockedRemove = "blocked_remove";
+        Unblock = "unblock";
+        UnblockRead = "unblock_read";
+        UnblockMissed = "unblock_missed";
+    }
+    CLAIM {
+        ClaimFront = "claim_front";
+        ClaimFrontSource = "claim_front_source";
+        ClaimOne = "claim_one";
+        ClaimTakeFlight = "claim_take_flight";
+    }
+    LEASE {
+        LeaseNew = "lease_new";
+        LeaseByToken = "lease_by_token";
+        LeaseAll = "lease_all";
+        LeaseLive = "lease_live";
+        LeaseQueue = "lease_queue";
+        LeaseSlots = "lease_slots";
+        LeaseProlong = "lease_prolong";
+        LeaseShrink = "lease_shrink";
+        LeaseEnd = "lease_end";
+        LeaseExpired = "lease_expired";
+        LeaseExpiredQueue = "lease_expired_queue";
+        LeaseClamp = "lease_clamp";
+    }
+    TASK {
+        TaskById = "task_by_id";
+        TaskPayload = "task_payload";
+        TaskStands = "task_stands";
+        TaskSave = "task_save";
+        TaskKeep = "task_keep";
+        TaskKeysRun = "task_keys_run";
+        TaskDelete = "task_delete";
+        TaskDeleteRun = "task_delete_run";
+        TaskAskCancel = "task_ask_cancel";
+        TaskCancelAsked = "task_cancel_asked";
+        FailedAdd = "failed_add";
+        FailedRemove = "failed_remove";
+        DoneById = "done_by_id";
+        DonePayload = "done_payload";
+        ListOldest = "list_oldest";
+        ListNewest = "list_newest";
+        ListFailedOldest = "list_failed_oldest";
+        ListFailedNewest = "list_failed_newest";
+        ListFailedQueueOldest = "list_failed_queue_oldest";
+        ListFailedQueueNewest = "list_failed_queue_newest";
+        ListDoneOldest = "list_done_oldest";
+        ListDoneNewest = "list_done_newest";
+    }
+    COUNT {
+        CountNew = "count_new";
+        CountAdd = "count_add";
+        CountAll = "count_all";
+        CountStanding = "count_standing";
+        MinuteAdd = "minute_add";
+        MinuteList = "minute_list";
+        MinutePrune = "minute_prune";
+    }
+    QUEUE {
+        QueueAll = "queue_all";
+        QueueNames = "queue_names";
+        QueueByName = "queue_by_name";
+        QueueByNumber = "queue_by_number";
+        QueueLastNumber = "queue_last_number";
+        QueueSave = "queue_save";
+    }
+    SCHEDULE {
+        ScheduleAll = "schedule_all";
+        ScheduleByName = "schedule_by_name";
+        ScheduleSave = "schedule_save";
+        ScheduleRemove = "schedule_remove";
+    }
+    WORKER {
+        RoleGet = "role_get";
+        RoleSave = "role_save";
+        WorkerSave = "worker_save";
+        WorkerForget = "worker_forget";
+        WorkerAll = "worker_all";
+        AssignmentGet = "assignment_get";
+        AssignmentSave = "assignment_save";
+    }
+    SUBJECT {
+        SubjectTable = "subject_table";
+        SubjectColumn = "subject_column";
+        SubjectTriggers = "subject_triggers";
+    }
+    SWEEP {
+        SweepIds = "sweep_ids";
+        SweepDone = "sweep_done";
+        SweepFailed = "sweep_failed";
+        SweepWorkers = "sweep_workers";
+    }
+    STORE {
+        MetaGet = "meta_get";
+        MetaSet = "meta_set";
+    }
+    CHECK {
+        CheckSchema = "check_schema";
+        CheckTasks = "check_tasks";
+        CheckCounts = "check_counts";
+        CheckLeases = "check_leases";
+        CheckProcessing = "check_processing";
+    }
 }

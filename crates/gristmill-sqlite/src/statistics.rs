@@ -9,13 +9,14 @@
 use std::path::Path;
 
 use gristmill_core::Result;
+use gristmill_text::statement;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::errors::opening;
 
-const KNOWN: &str = include_str!("sql/statistics_known.sql");
-const OURS: &str = include_str!("sql/statistics_ours.sql");
-const FORGET: &str = include_str!("sql/statistics_forget.sql");
+const KNOWN: &str = statement(include_str!("sql/sweep.sql"), "statistics_known");
+const OURS: &str = statement(include_str!("sql/sweep.sql"), "statistics_ours");
+const FORGET: &str = statement(include_str!("sql/sweep.sql"), "statistics_forget");
 
 /// Forgets them, and has the connection plan anew. Nothing is written when there
 /// are none. Whoever writes meanwhile is not waited for: it is only slower then.

@@ -7,6 +7,7 @@
 //! pushes out fires them only where `PRAGMA recursive_triggers` is on.
 
 use gristmill_core::{Binding, Queue, QueueName, Refusal, Result, StoreError};
+use gristmill_text::statement;
 use rusqlite::{OptionalExtension, params};
 
 use crate::db::Db;
@@ -14,10 +15,10 @@ use crate::errors::fault;
 use crate::sql::Sql;
 use crate::write::Write;
 
-const TRIGGER: &str = include_str!("sql/subject_trigger.sql");
-const DROP: &str = include_str!("sql/subject_drop.sql");
-const EXISTS: &str = include_str!("sql/subject_exists.sql");
-const SPELLING: &str = include_str!("sql/subject_spelling.sql");
+const TRIGGER: &str = statement(include_str!("sql/subject.sql"), "subject_trigger");
+const DROP: &str = statement(include_str!("sql/subject.sql"), "subject_drop");
+const EXISTS: &str = statement(include_str!("sql/subject.sql"), "subject_exists");
+const SPELLING: &str = statement(include_str!("sql/subject.sql"), "subject_spelling");
 
 impl Write<'_, '_> {
     /// Refuses a binding to what is not there.

@@ -1,5 +1,5 @@
 //! What stores keep as text: settings, histories, workers' reports, assignments
-//! and schedules as JSON.
+//! and schedules as JSON; and the text of their statements, by name.
 //!
 //! The model knows no serialisation, so small mirrors of it stand here, once for
 //! every store, and a renamed field of the model cannot silently change what is
@@ -14,6 +14,7 @@ mod clock;
 mod queue;
 mod schedule;
 pub mod settings;
+mod statement;
 mod stored;
 mod task;
 mod worker;
@@ -22,6 +23,7 @@ pub use assignment::{shares, shares_text};
 pub use clock::LastSeenText;
 pub use queue::{StoredQueue, origin, queue_texts};
 pub use schedule::{ScheduleText, rule, rule_parts};
+pub use statement::statement;
 pub use stored::{corrupt, micros, parse, queue_name, text, worker_id};
 pub use task::{Instant, Readable, headers, headers_text, history, history_text};
 pub use worker::{NamedProcessor, ProcessorRow, ProcessorText, WorkerText};

@@ -4,13 +4,14 @@
 use std::time::{Duration, Instant};
 
 use gristmill_core::Result;
+use gristmill_text::statement;
 use tokio_postgres::Client;
 
 use super::{APPLICATION, connect, reading};
 
-const WAL: &str = include_str!("../sql/bare/wal.sql");
-const DEAD: &str = include_str!("../sql/bare/dead.sql");
-const OTHERS: &str = include_str!("../sql/bare/others.sql");
+const WAL: &str = statement(include_str!("../sql/bare.sql"), "wal");
+const DEAD: &str = statement(include_str!("../sql/bare.sql"), "dead");
+const OTHERS: &str = statement(include_str!("../sql/bare.sql"), "others");
 
 /// A server tells an idle connection's counts after ten seconds at the latest;
 /// behind a pooler connections do not end.

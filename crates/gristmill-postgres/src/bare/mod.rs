@@ -7,6 +7,7 @@ mod meter;
 use bytes::Bytes;
 use futures_util::SinkExt;
 use gristmill_core::{Result, StoreError, Token};
+use gristmill_text::statement;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
@@ -21,12 +22,12 @@ pub const APPLICATION: &str = "gristmill_bench";
 /// Rows in one message of a COPY.
 const MESSAGE: usize = 1_000;
 
-const SCHEMA: &str = include_str!("../sql/bare/schema.sql");
-const INSERT: &str = include_str!("../sql/bare/insert.sql");
-const COPY: &str = include_str!("../sql/bare/copy.sql");
-const LEASE: &str = include_str!("../sql/bare/lease.sql");
-const DELETE: &str = include_str!("../sql/bare/delete.sql");
-const DROP: &str = include_str!("../sql/bare/drop.sql");
+const SCHEMA: &str = statement(include_str!("../sql/bare.sql"), "schema");
+const INSERT: &str = statement(include_str!("../sql/bare.sql"), "insert");
+const COPY: &str = statement(include_str!("../sql/bare.sql"), "copy");
+const LEASE: &str = statement(include_str!("../sql/bare.sql"), "lease");
+const DELETE: &str = statement(include_str!("../sql/bare.sql"), "delete");
+const DROP: &str = statement(include_str!("../sql/bare.sql"), "drop");
 
 /// A hand-written queue table on one connection.
 #[derive(Debug)]

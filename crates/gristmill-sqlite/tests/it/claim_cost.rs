@@ -12,6 +12,7 @@ use gristmill_core::{
 };
 use gristmill_sqlite::rusqlite::{self, Connection, StatementStatus};
 use gristmill_sqlite::{Options, SqliteStore};
+use gristmill_text::statement;
 
 /// How much stands in front.
 #[derive(Clone, Copy)]
@@ -120,12 +121,12 @@ fn steps(path: &Path, source: Option<&str>) -> i32 {
     let connection = Connection::open(path).unwrap();
     let (level, front) = match source {
         None => (
-            include_str!("../../src/sql/ready_level.sql"),
-            include_str!("../../src/sql/claim_front.sql"),
+            statement(include_str!("../../src/sql/ready.sql"), "ready_level"),
+            statement(include_str!("../../src/sql/claim.sql"), "claim_front"),
         ),
         Some(_) => (
-            include_str!("../../src/sql/ready_level_source.sql"),
-            include_str!("../../src/sql/claim_front_source.sql"),
+            statement(include_str!("../../src/sql/ready.sql"), "ready_level_source"),
+            statement(include_str!("../../src/sql/claim.sql"), "claim_front_source"),
         ),
     };
     let number: u32 =

@@ -63,6 +63,11 @@ fn every_sql_file_is_included() -> io::Result<()> {
 }
 
 #[test]
+fn every_named_statement_is_used() -> io::Result<()> {
+    hold(orphans::sql_statements)
+}
+
+#[test]
 fn every_rust_file_says_what_it_is_for() -> io::Result<()> {
     hold(text::opening_docs)
 }

@@ -117,6 +117,44 @@ pub(crate) fn sql_files(repo: &Repo) -> Vec<Finding> {
         .collect()
 }
 
+/// What a line of a `.sql` file begins with that names the statement below it.
+const HEADING: &str = "-- name: ";
+
+/// A statement that no string of its crate names is never run either, and of two with
+/// one name only the first is.
+pub(crate) fn sql_statements(repo: &Repo) -> Vec<Finding> {
+    let named: BTreeSet<(&str, String)> = repo
+        .with_ending("rs")
+        .filter_map(|file| Some((file.crate_dir()?, file)))
+        .flat_map(|(dir, file)| {
+            let strings = code(&file.text);
+            let strings: Vec<_> =
+                strings.iter().filter_map(Token::string).map(str::to_owned).collect();
+            strings.into_iter().map(move |string| (dir, string))
+        })
+        .collect();
+    let mut findings = Vec::new();
+    for file in repo.with_ending("sql").filter(|file| file.in_src()) {
+        let mut seen = BTreeSet::new();
+        for (line, text) in (1..).zip(file.text.lines()) {
+            let Some(name) = text.strip_prefix(HEADING).map(str::trim) else {
+                continue;
+            };
+            if !seen.insert(name) {
+                let what = format!("statement {name} stands twice in this file");
+                findings.push(Finding::new(&file.path, line, what, "give one another name"));
+            }
+            let home = file.crate_dir().unwrap_or_default();
+            if !named.contains(&(home, name.to_owned())) {
+                let what = format!("nothing in its crate names statement {name}");
+                let remedy = "take it out of the file with statement(…), or delete it";
+                findings.push(Finding::new(&file.path, line, what, remedy));
+            }
+        }
+    }
+    findings
+}
+
 /// The paths a file of a crate names in `include_str!`, within that crate.
 fn includes(file: &File) -> Vec<String> {
     let all = code(&file.text);
@@ -170,4 +208,22 @@ fn a_sql_file_nobody_includes_is_caught() {
         ("crates/x/src/sql/claim.sql", ""),
     ]);
     expect(&sql_files(&repo), &[("crates/x/src/sql/claim.sql:1", "include_str!")]);
+}
+
+#[test]
+fn a_statement_nobody_names_is_caught_and_one_with_a_taken_name() {
+    let repo = Repo::sample(&[
+        ("crates/x/src/lib.rs", "const A: &str = statement(ALL, \"get\"); // \"gone\""),
+        ("crates/y/src/lib.rs", "const B: &str = \"others\";"),
+        (
+            "crates/x/src/sql/task.sql",
+            "-- Tasks.\n\n-- name: get\nSELECT 1\n-- name: gone\n-- name: others\n-- name: get\n",
+        ),
+    ]);
+    let wanted = [
+        ("crates/x/src/sql/task.sql:5", "names statement gone"),
+        ("crates/x/src/sql/task.sql:6", "names statement others"),
+        ("crates/x/src/sql/task.sql:7", "twice"),
+    ];
+    expect(&sql_statements(&repo), &wanted);
 }

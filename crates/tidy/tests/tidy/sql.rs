@@ -1,7 +1,7 @@
 //! SQL stands in `.sql` files, and only in the crates of SQL stores.
 //!
-//! A statement in a file of its own can be read, explained and compared with
-//! the same verb of another store. Statements that only steer the connection
+//! A statement in such a file can be read, explained and compared with the same
+//! verb of another store; it has a name there (`-- name: …`) by which it is taken. Statements that only steer the connection
 //! (`PRAGMA`, `BEGIN`, `COMMIT`, `ROLLBACK`, `SAVEPOINT`, `RELEASE`) may stand
 //! in Rust: the words below do not match them.
 

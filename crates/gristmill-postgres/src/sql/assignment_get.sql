@@ -1,1 +1,0 @@
-SELECT term, shares, published_at FROM gristmill.assignment

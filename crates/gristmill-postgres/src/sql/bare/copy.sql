@@ -1,1 +1,0 @@
-COPY gristmill_bare (key, payload) FROM STDIN (FORMAT binary)

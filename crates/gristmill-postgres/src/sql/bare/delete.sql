@@ -1,1 +1,0 @@
-DELETE FROM gristmill_bare WHERE id = ANY ($1) AND token = $2

@@ -1,2 +1,0 @@
-DROP TABLE IF EXISTS gristmill_bare;
-DROP SCHEMA IF EXISTS {schema} CASCADE

@@ -1,1 +1,0 @@
-SELECT gristmill.cut_leases($1, $2)

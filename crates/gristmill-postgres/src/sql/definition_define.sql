@@ -1,1 +1,0 @@
-SELECT gristmill.define($1, $2, $3, $4, $5)

@@ -1,1 +1,0 @@
-UPDATE gristmill.meta SET definitions = $1, program = $2

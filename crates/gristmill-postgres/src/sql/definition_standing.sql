@@ -1,1 +1,0 @@
-SELECT definitions, program FROM gristmill.meta

@@ -1,1 +1,0 @@
-SELECT done, more, woken FROM gristmill.do_chore($1, $2)

@@ -1,1 +1,0 @@
-SELECT store_id::text FROM gristmill.meta

@@ -1,1 +1,0 @@
-INSERT INTO gristmill.meta (store_id) VALUES ('{id}')

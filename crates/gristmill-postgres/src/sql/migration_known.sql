@@ -1,1 +1,0 @@
-SELECT to_regclass($1) IS NOT NULL

@@ -1,1 +1,0 @@
-SELECT version, checksum FROM gristmill.migration ORDER BY version

@@ -1,1 +1,0 @@
-INSERT INTO gristmill.migration (version, checksum) VALUES ($1, $2)

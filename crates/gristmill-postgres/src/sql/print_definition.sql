@@ -1,1 +1,0 @@
-INSERT INTO gristmill.definition (kind, name, checksum) VALUES ('{kind}', '{name}', '{checksum}');

@@ -1,0 +1,58 @@
+-- Queues: what was declared, what is in force, what was counted.
+
+-- name: queue_all
+SELECT number, name, declared, overridden, paused, paused_by, contract, created_at
+  FROM gristmill.queue ORDER BY number
+
+-- name: queue_by_name
+SELECT number, name, declared, overridden, paused, paused_by, contract, created_at
+  FROM gristmill.queue WHERE name = $1
+
+-- name: queue_lock
+-- One declaration at a time: what it decides on does not change meanwhile.
+SELECT one FROM gristmill.meta FOR UPDATE
+
+-- name: queue_numbers
+SELECT number, name FROM gristmill.queue ORDER BY number
+
+-- name: queue_save
+WITH saved AS (
+    INSERT INTO gristmill.queue (number, name, declared, overridden, paused, paused_by, contract,
+                                 created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (number) DO UPDATE
+       SET declared = excluded.declared, overridden = excluded.overridden,
+           paused = excluded.paused, paused_by = excluded.paused_by,
+           contract = excluded.contract
+    RETURNING number
+)
+INSERT INTO gristmill.total (queue) SELECT s.number FROM saved s ON CONFLICT DO NOTHING
+
+-- name: queue_in_force
+SELECT gristmill.put_in_force($1, $2::jsonb)
+
+-- name: queue_standing
+SELECT (s.ready + s.delayed + s.blocked + s.processing + s.failed_now)::bigint
+  FROM gristmill.queue_stats() s WHERE s.number = $1
+
+-- name: subject_bind
+SELECT gristmill.bind_subject($1, $2, $3, $4)
+
+-- name: stats
+SELECT queue, number, paused, capacity, oldest_ready, now, ready, delayed, blocked, processing,
+       failed_now, done_kept, put, duplicate, replaced, refused, claimed, done, retried, failed,
+       released, expired, lease_lost, cancelled, discarded, resolved, operator_retried,
+       subject_gone
+  FROM gristmill.queue_stats($1)
+
+-- name: minutes
+SELECT m.at, sum(m.put)::bigint, sum(m.done)::bigint, sum(m.failed)::bigint
+  FROM (SELECT x.at, x.put, x.done, x.failed FROM gristmill.minute x WHERE x.queue = $1
+        UNION ALL
+        SELECT date_trunc('minute', d.at), coalesce(d.put, 0), coalesce(d.done, 0),
+               coalesce(d.failed, 0)
+          FROM gristmill.delta d
+         WHERE d.queue = $1 AND (d.put > 0 OR d.done > 0 OR d.failed > 0)) m
+ WHERE m.at >= date_trunc('minute', $2)
+ GROUP BY m.at
+ ORDER BY m.at

@@ -1,2 +1,0 @@
--- One declaration at a time: what it decides on does not change meanwhile.
-SELECT one FROM gristmill.meta FOR UPDATE

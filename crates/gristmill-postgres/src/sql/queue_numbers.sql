@@ -1,1 +1,0 @@
-SELECT number, name FROM gristmill.queue ORDER BY number

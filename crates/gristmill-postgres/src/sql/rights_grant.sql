@@ -1,1 +1,0 @@
-GRANT EXECUTE ON FUNCTION gristmill.{function} TO {roles};

@@ -1,1 +1,0 @@
-SELECT leader, term, until, hold FROM gristmill.role WHERE role = $1 FOR UPDATE

@@ -1,1 +1,0 @@
-DELETE FROM gristmill.schedule WHERE name = $1 RETURNING 1

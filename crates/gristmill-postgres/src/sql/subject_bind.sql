@@ -1,1 +1,0 @@
-SELECT gristmill.bind_subject($1, $2, $3, $4)

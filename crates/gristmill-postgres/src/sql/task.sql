@@ -1,0 +1,60 @@
+-- Tasks for a person or a program to read, and operators' steps on them.
+
+-- name: get
+SELECT t.state, t.id, q.name, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
+       t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
+       t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
+       t.resolved_at, t.headers::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested
+  FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
+ WHERE t.id = $1
+
+-- name: find
+-- Each place by its own index; failed ones many a key.
+SELECT k.key, k.id, k.place, k.state
+  FROM (SELECT t.key, t.id, 0 AS place, 'pending' AS state FROM gristmill.task t
+         WHERE t.queue = $1 AND t.key = ANY ($2) AND NOT t.in_flight
+        UNION ALL
+        SELECT f.key, f.id, 1, CASE WHEN EXISTS (SELECT 1 FROM gristmill.task t WHERE t.id = f.id)
+                                    THEN 'pending' ELSE 'processing' END
+          FROM gristmill.flight f WHERE f.queue = $1 AND f.key = ANY ($2)
+        UNION ALL
+        SELECT t.key, t.id, 2, 'failed' FROM gristmill.failed t
+         WHERE t.queue = $1 AND t.key = ANY ($2)) k
+ ORDER BY k.key, k.id
+
+-- name: list_oldest
+-- A page by id: the first rows of each place, then of all of them.
+SELECT t.state, t.id, q.name, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
+       t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
+       t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
+       t.resolved_at, t.headers::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested
+  FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
+ WHERE t.id > $1
+   AND CASE WHEN $3 IS NULL THEN t.state = ANY ($10) ELSE t.state = $3 AND t.state = ANY ($10) END
+   AND ($4 IS NULL OR t.queue = $4) AND ($5 IS NULL OR t.key = $5)
+   AND ($6 IS NULL OR t.grp = $6) AND ($7 IS NULL OR t.source = $7)
+   AND ($8 IS NULL OR position($8 IN t.error) > 0) AND ($9 IS NULL OR t.claims > $9)
+ ORDER BY t.id
+ LIMIT $2
+
+-- name: list_newest
+-- A page by id: the first rows of each place, then of all of them.
+SELECT t.state, t.id, q.name, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
+       t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
+       t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
+       t.resolved_at, t.headers::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested
+  FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
+ WHERE t.id < $1
+   AND CASE WHEN $3 IS NULL THEN t.state = ANY ($10) ELSE t.state = $3 AND t.state = ANY ($10) END
+   AND ($4 IS NULL OR t.queue = $4) AND ($5 IS NULL OR t.key = $5)
+   AND ($6 IS NULL OR t.grp = $6) AND ($7 IS NULL OR t.source = $7)
+   AND ($8 IS NULL OR position($8 IN t.error) > 0) AND ($9 IS NULL OR t.claims > $9)
+ ORDER BY t.id DESC
+ LIMIT $2
+
+-- name: operate
+SELECT u.id, o.answer, o.other, o.state, q.name
+  FROM unnest($2) WITH ORDINALITY AS u (id, position)
+ CROSS JOIN LATERAL gristmill.operate_one($1, u.id, $3, $4, coalesce($5, clock_timestamp())) o
+  LEFT JOIN gristmill.queue q ON q.number = o.woken
+ ORDER BY u.position

@@ -1,1 +1,0 @@
-DELETE FROM gristmill.worker WHERE id = $1 RETURNING 1

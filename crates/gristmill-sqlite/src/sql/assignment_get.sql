@@ -1,1 +1,0 @@
-SELECT term, shares, published_at FROM gristmill_assignment WHERE one = 1;

@@ -1,1 +1,0 @@
-DELETE FROM bare WHERE id = ?1 AND token = ?2;

@@ -1,1 +1,0 @@
-INSERT INTO gristmill_blocked (id) VALUES (?1);

@@ -1,1 +1,0 @@
-DELETE FROM gristmill_blocked WHERE id = ?1;

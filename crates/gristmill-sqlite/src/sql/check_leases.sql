@@ -1,1 +1,0 @@
-SELECT token, open, length(ids) FROM gristmill_lease WHERE open * 8 <> length(ids) OR open = 0;

@@ -1,4 +1,0 @@
-SELECT r.priority, r.run_at, r.id, r.delayed, t.key, t.place, t.attempts, t.claims, t.expiries,
-       t.created_at, t.encoding, t.grp, t.source, t.headers, t.payload, t.prev_run_at, t.checksum
-  FROM gristmill_ready r CROSS JOIN gristmill_task t ON t.id = r.id
- WHERE r.queue = ?1 AND r.priority = ?2 AND r.run_at = ?3 AND r.id = ?4;

@@ -1,1 +1,0 @@
-INSERT OR IGNORE INTO gristmill_count (queue) VALUES (?1);

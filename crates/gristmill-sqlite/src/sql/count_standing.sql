@@ -1,1 +1,0 @@
-SELECT ready + delayed + blocked, processing, failed_now FROM gristmill_count WHERE queue = ?1;

@@ -1,1 +1,0 @@
-SELECT payload FROM gristmill_done WHERE id = ?1;

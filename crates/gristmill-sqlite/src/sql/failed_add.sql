@@ -1,1 +1,0 @@
-INSERT INTO gristmill_failed (id, queue, key, failed_at) VALUES (?1, ?2, ?3, ?4);

@@ -1,1 +1,0 @@
-DELETE FROM gristmill_failed WHERE id = ?1;

@@ -1,1 +1,0 @@
-SELECT number, queue, worker, claimed_at, until, slot, ids FROM gristmill_lease WHERE token = ?1;

@@ -1,1 +1,0 @@
-DELETE FROM gristmill_lease WHERE number = ?1;

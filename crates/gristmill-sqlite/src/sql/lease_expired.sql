@@ -1,1 +1,0 @@
-SELECT token, queue, length FROM gristmill_lease WHERE until <= ?1 ORDER BY until, token;

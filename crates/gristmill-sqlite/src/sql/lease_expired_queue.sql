@@ -1,1 +1,0 @@
-SELECT token, queue, length FROM gristmill_lease WHERE queue = ?2 AND until <= ?1 ORDER BY until, token;

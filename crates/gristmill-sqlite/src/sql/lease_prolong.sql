@@ -1,1 +1,0 @@
-UPDATE gristmill_lease SET until = ?2, length = ?3 WHERE number = ?1;

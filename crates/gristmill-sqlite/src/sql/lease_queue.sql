@@ -1,1 +1,0 @@
-SELECT queue FROM gristmill_lease WHERE token = ?1;

@@ -1,1 +1,0 @@
-UPDATE gristmill_lease SET open = ?2, ids = ?3 WHERE number = ?1;

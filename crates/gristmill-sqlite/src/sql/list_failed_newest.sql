@@ -1,2 +1,0 @@
-SELECT s.* FROM gristmill_failed f CROSS JOIN gristmill_shown s ON s.id = f.id
- WHERE f.id < ?1 ORDER BY f.id DESC LIMIT ?2;

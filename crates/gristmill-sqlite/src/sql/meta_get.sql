@@ -1,1 +1,0 @@
-SELECT value FROM gristmill_meta WHERE key = ?1;

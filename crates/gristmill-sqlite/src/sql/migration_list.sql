@@ -1,1 +1,0 @@
-SELECT version, checksum FROM gristmill_migration ORDER BY version;

@@ -1,1 +1,0 @@
-INSERT INTO gristmill_migration (version, checksum, applied_at) VALUES (?1, ?2, ?3);

@@ -1,1 +1,0 @@
-SELECT run_at, source FROM gristmill_task WHERE id = ?1;

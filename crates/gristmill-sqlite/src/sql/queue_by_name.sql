@@ -1,1 +1,0 @@
-SELECT number, name, declared, overridden, paused, paused_by, contract, created_at FROM gristmill_queue WHERE name = ?1;

@@ -1,1 +1,0 @@
-SELECT name FROM gristmill_queue;

@@ -1,1 +1,0 @@
-SELECT name, declared, payload, paused, paused_by, decided_until, last_fire, last_tasks, created_at FROM gristmill_schedule WHERE name = ?1;

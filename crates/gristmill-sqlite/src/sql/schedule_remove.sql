@@ -1,1 +1,0 @@
-DELETE FROM gristmill_schedule WHERE name = ?1;

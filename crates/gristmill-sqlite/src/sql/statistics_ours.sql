@@ -1,1 +1,0 @@
-SELECT count(*) FROM sqlite_stat1 WHERE substr(tbl, 1, 10) = 'gristmill_';

@@ -1,0 +1,24 @@
+-- The store itself: its own values and its history.
+
+-- name: meta_get
+SELECT value FROM gristmill_meta WHERE key = ?1;
+
+-- name: meta_set
+INSERT INTO gristmill_meta (key, value) VALUES (?1, ?2)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: migration_table
+CREATE TABLE IF NOT EXISTS gristmill_migration (
+    version    INTEGER PRIMARY KEY,
+    checksum   TEXT    NOT NULL,
+    applied_at INTEGER NOT NULL
+);
+
+-- name: migration_known
+SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'gristmill_migration';
+
+-- name: migration_list
+SELECT version, checksum FROM gristmill_migration ORDER BY version;
+
+-- name: migration_record
+INSERT INTO gristmill_migration (version, checksum, applied_at) VALUES (?1, ?2, ?3);

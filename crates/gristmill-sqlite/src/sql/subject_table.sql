@@ -1,1 +1,0 @@
-SELECT 1 FROM sqlite_schema WHERE type = 'table' AND lower(name) = lower(?1);

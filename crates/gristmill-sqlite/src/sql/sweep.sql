@@ -1,0 +1,22 @@
+-- What time brings, and what statistics would spoil.
+
+-- name: sweep_ids
+DELETE FROM gristmill_id WHERE (queue, id) IN (SELECT queue, id FROM gristmill_id WHERE until <= ?1 LIMIT ?2);
+
+-- name: sweep_done
+DELETE FROM gristmill_done WHERE id IN (SELECT id FROM gristmill_done WHERE queue = ?1 AND resolved_at <= ?2 ORDER BY resolved_at LIMIT ?3);
+
+-- name: sweep_failed
+SELECT id FROM gristmill_failed WHERE queue = ?1 AND failed_at <= ?2 ORDER BY failed_at LIMIT ?3;
+
+-- name: sweep_workers
+DELETE FROM gristmill_worker WHERE seen < ?1;
+
+-- name: statistics_known
+SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'sqlite_stat1';
+
+-- name: statistics_ours
+SELECT count(*) FROM sqlite_stat1 WHERE substr(tbl, 1, 10) = 'gristmill_';
+
+-- name: statistics_forget
+DELETE FROM sqlite_stat1 WHERE substr(tbl, 1, 10) = 'gristmill_';

@@ -1,1 +1,0 @@
-DELETE FROM gristmill_worker WHERE seen < ?1;

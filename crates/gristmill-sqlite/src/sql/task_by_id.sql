@@ -1,1 +1,0 @@
-SELECT * FROM gristmill_shown WHERE id = ?1;

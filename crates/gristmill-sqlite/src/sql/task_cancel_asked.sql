@@ -1,1 +1,0 @@
-SELECT cancel_requested FROM gristmill_task WHERE id = ?1;

@@ -1,1 +1,0 @@
-DELETE FROM gristmill_task WHERE id = ?1;

@@ -1,1 +1,0 @@
-SELECT key FROM gristmill_task WHERE id BETWEEN ?1 AND ?2;

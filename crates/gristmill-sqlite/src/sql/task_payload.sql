@@ -1,1 +1,0 @@
-SELECT payload, checksum FROM gristmill_task WHERE id = ?1;

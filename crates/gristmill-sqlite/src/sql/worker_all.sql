@@ -1,1 +1,0 @@
-SELECT report, since, seen FROM gristmill_worker ORDER BY id;

@@ -1,1 +1,0 @@
-DELETE FROM gristmill_worker WHERE id = ?1;

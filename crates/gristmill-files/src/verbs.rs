@@ -166,8 +166,8 @@ impl Store for FilesStore {
     async fn minutes(&self, queue: &QueueName, back: Duration) -> Result<Vec<Minute>> {
         let queue = queue.clone();
         self.ask(Light, move |desk| {
-            let from = desk.now.before(back);
-            desk.ledger().minutes(&queue, from)
+            let now = desk.now;
+            desk.ledger().minutes(&queue, back, now)
         })
         .await
     }

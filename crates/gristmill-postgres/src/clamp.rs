@@ -57,8 +57,9 @@ impl Inner {
     }
 
     /// Brings back what a clock that was ahead left: no lease lasts longer than
-    /// its length, schedules fire again, and tasks that are not due any more
-    /// count as delayed. What takes too long is the next call's.
+    /// its length, schedules fire again, tasks that are not due any more count as
+    /// delayed, and the rest of what was said in the future is said now. What takes
+    /// too long is the next call's.
     pub(crate) async fn bring_back(&self) -> Result<()> {
         self.held();
         let begun = self.steady.monotonic();
@@ -70,6 +71,9 @@ impl Inner {
         if from == Place::default() {
             while self.cut_leases().await? == u64::from(STEP.unsigned_abs()) {}
             self.clamp_schedules().await?;
+            // Minutes that were counted ahead and wait to be added up go along.
+            self.fold().await?;
+            self.pool.write(Sql::CutAhead, &[&self.now()]).await?;
         }
         loop {
             let next = self.count_undue(from).await?;

@@ -103,6 +103,7 @@ statements! {
     SWEEP {
         DueChores = "due_chores", (TIMESTAMPTZ);
         DoChore = "do_chore", (TEXT, TIMESTAMPTZ);
+        CutAhead = "cut_ahead", (TIMESTAMPTZ);
         CountUndue = "count_undue", (INT4, INT2, TIMESTAMPTZ, INT8, INT4, TIMESTAMPTZ);
         Fold = "fold", ();
     }

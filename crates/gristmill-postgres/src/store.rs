@@ -213,6 +213,11 @@ impl Inner {
         self.guard().held_back(self.monotonic(), heartbeat)
     }
 
+    /// Whether the clock is believed where something would be thrown away by it.
+    pub(crate) fn may_forget(&self) -> bool {
+        self.guard().may_forget(self.monotonic())
+    }
+
     /// Compares the server's clock with our own pace: a jump, or an answer
     /// that took long, means that heartbeats may be late.
     pub(crate) fn observe(&self, now: Timestamp, begun: Duration) {

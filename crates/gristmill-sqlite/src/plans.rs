@@ -43,6 +43,8 @@ fn may_scan(sql: Sql) -> bool {
             | Sql::UnblockMissed
             | Sql::ScheduleAll
             | Sql::WorkerAll
+            | Sql::WorkerClamp
+            | Sql::AssignmentClamp
             | Sql::SweepWorkers
             | Sql::SubjectTable
             | Sql::SubjectColumn

@@ -45,6 +45,7 @@ statements! {
         PutReplace = "put_replace";
         PutIdKnown = "put_id_known";
         PutIdRemember = "put_id_remember";
+        PutIdClamp = "put_id_clamp";
         KeyIds = "key_ids";
         Places = "places";
         ImportTask = "import_task";
@@ -124,6 +125,7 @@ statements! {
         CountAll = "count_all";
         CountStanding = "count_standing";
         MinuteAdd = "minute_add";
+        MinuteAhead = "minute_ahead";
         MinuteList = "minute_list";
         MinutePrune = "minute_prune";
     }
@@ -147,7 +149,9 @@ statements! {
         WorkerSave = "worker_save";
         WorkerForget = "worker_forget";
         WorkerAll = "worker_all";
+        WorkerClamp = "worker_clamp";
         AssignmentGet = "assignment_get";
+        AssignmentClamp = "assignment_clamp";
         AssignmentSave = "assignment_save";
     }
     SUBJECT {

@@ -1,5 +1,7 @@
 //! Numbers, from the kept counts: nothing here counts rows.
 
+use std::time::Duration;
+
 use gristmill_core::{Counters, Minute, Queue, QueueName, QueueStats, Result, Timestamp};
 use gristmill_text::StoredQueue;
 use rusqlite::{Row as SqlRow, params};
@@ -64,18 +66,22 @@ pub(crate) fn minutes(
     db: &Db<'_>,
     known: &mut Known,
     queue: &QueueName,
-    from: Timestamp,
+    back: Duration,
+    now: Timestamp,
 ) -> Result<Vec<Minute>> {
     let queue = known.named(db, queue)?;
-    let from = from.minute().as_micros();
-    db.all(Sql::MinuteList, params![queue.number, from], |row| {
+    let from = now.before(back).minute().as_micros();
+    let mut minutes = db.all(Sql::MinuteList, params![queue.number, from], |row| {
         Ok(Minute {
             at: Timestamp::from_micros(row.get(0)?),
             put: unsigned(row.get(1)?),
             done: unsigned(row.get(2)?),
             failed: unsigned(row.get(3)?),
         })
-    })
+    })?;
+    // Of a clock that was ahead, if nobody noticed it yet.
+    minutes.retain(|minute| minute.at <= now);
+    Ok(minutes)
 }
 
 /// A queue's kept counts.

@@ -8,10 +8,8 @@ use gristmill_core::policy::reclaim_guard::heartbeat;
 use gristmill_core::stats::MINUTES_KEPT;
 use gristmill_core::worker::WORKER_KEPT;
 use gristmill_core::{AttemptEnd, Queue, Result, SweepReport, TaskId, Token};
-use gristmill_text::StoredQueue;
 use rusqlite::params;
 
-use crate::codec;
 use crate::db::Db;
 use crate::lease::{self, Lease};
 use crate::row::Row;
@@ -89,12 +87,21 @@ impl Write<'_, '_> {
     }
 
     /// After a jump back of the wall clock: brings back what a clock that was
-    /// ahead left. No lease lasts longer than its length, and schedules fire
-    /// again.
+    /// ahead left. No lease lasts longer than its length, schedules fire again, no
+    /// minute that has not come is counted in, no caller's id is known for longer
+    /// than its queue says, and nobody was heard of in the future.
     pub(crate) fn clamp(&mut self) -> Result<()> {
         tracing::warn!("the wall clock went back: leases and schedules are brought back with it");
-        self.db.run(Sql::LeaseClamp, params![self.now.as_micros()])?;
+        let now = self.now.as_micros();
+        self.db.run(Sql::LeaseClamp, params![now])?;
         self.clamp_schedules()?;
+        for queue in self.queues()? {
+            self.db.run(Sql::MinuteAhead, params![queue.number, now])?;
+            let longest = self.now.after(queue.settings.id_window).as_micros();
+            self.db.run(Sql::PutIdClamp, params![queue.number, longest])?;
+        }
+        self.db.run(Sql::WorkerClamp, params![now])?;
+        self.db.run(Sql::AssignmentClamp, params![now])?;
         self.known.demote = true;
         Ok(())
     }
@@ -177,12 +184,7 @@ impl Write<'_, '_> {
 
     /// Does everything that is due with time.
     pub(crate) fn sweep(&mut self, missed: &[Missed]) -> Result<SweepReport> {
-        let queues = self
-            .db
-            .all(Sql::QueueAll, [], codec::queue)?
-            .into_iter()
-            .map(StoredQueue::into_queue)
-            .collect::<Result<Vec<Queue>>>()?;
+        let queues = self.queues()?;
         self.demote(&queues)?;
         let (reclaimed, failed) = self.reclaim(None)?;
         let mut report = SweepReport {
@@ -192,18 +194,30 @@ impl Write<'_, '_> {
             unblocked: self.unblock_missed(missed)?,
             ..SweepReport::default()
         };
+        if self.known.guard.may_forget(self.monotonic) {
+            self.forget(&queues, &mut report)?;
+        }
+        Ok(report)
+    }
+
+    fn queues(&self) -> Result<Vec<Queue>> {
+        crate::stats::queues(self.db)
+    }
+
+    /// Throws away what is past its keeping time.
+    fn forget(&mut self, queues: &[Queue], report: &mut SweepReport) -> Result<()> {
         let page = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
         let now = self.now.as_micros();
         report.forgotten_ids = self.db.run(Sql::SweepIds, params![now, page * 10])? as u64;
         let oldest = self.now.before(MINUTES_KEPT).minute().as_micros();
-        for queue in &queues {
+        for queue in queues {
             self.db.run(Sql::MinutePrune, params![queue.number, oldest])?;
             report.pruned_done += self.prune_done(queue, page)?;
             report.pruned_failed += self.prune_failed(queue, page)?;
         }
         let silent = self.now.before(WORKER_KEPT).as_micros();
         report.forgotten_workers = self.db.run(Sql::SweepWorkers, params![silent])? as u64;
-        Ok(report)
+        Ok(())
     }
 
     /// Frees blocked tasks that a reader found with nothing in front of them.

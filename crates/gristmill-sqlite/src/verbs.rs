@@ -131,8 +131,8 @@ impl Store for SqliteStore {
     }
 
     async fn minutes(&self, queue: &QueueName, back: Duration) -> Result<Vec<Minute>> {
-        let (queue, from) = (queue.clone(), self.clock.now().before(back));
-        self.read(move |db, known| stats::minutes(db, known, &queue, from)).await
+        let (queue, now) = (queue.clone(), self.clock.now());
+        self.read(move |db, known| stats::minutes(db, known, &queue, back, now)).await
     }
 
     async fn declare_schedule(&self, declaration: ScheduleDeclaration) -> Result<Schedule> {

@@ -199,6 +199,15 @@ macro_rules! for_each_behaviour {
                 rule_09_blocked_tasks_do_not_hide_the_free_ones,
                 rule_09_failed_tasks_do_not_hide_the_others,
             }
+            rule_10_ahead::{
+                rule_10_a_moment_far_ahead_forgets_nothing,
+                rule_10_a_clock_that_stays_is_believed,
+                rule_10_minutes_ahead_of_the_clock_are_not_shown,
+                rule_10_an_id_put_ahead_is_known_for_its_window,
+                rule_10_a_worker_that_reported_ahead_is_not_alive_for_ever,
+                rule_10_a_word_published_ahead_grows_old,
+                rule_10_numbers_rise_over_every_jump,
+            }
             rule_10_clock::{
                 rule_10_after_a_jump_each_lease_has_its_own_heartbeat,
                 rule_10_an_extended_lease_has_the_length_it_was_extended_by,

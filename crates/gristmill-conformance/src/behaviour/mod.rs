@@ -23,6 +23,7 @@ mod rule_07_ids;
 mod rule_07_payloads;
 mod rule_08_bounded;
 mod rule_09_cost;
+mod rule_10_ahead;
 mod rule_10_clock;
 mod rule_10_time;
 mod rule_11_kept;

@@ -115,7 +115,8 @@ pub(super) async fn verb_publish_assignment_asks_for_the_current_term(f: &mut Fi
     assert_eq!(standing.shares, word(2, 4).shares);
 }
 
-fn report(who: &str, host: &str) -> WorkerReport {
+/// What a worker would say of itself.
+pub(super) fn report(who: &str, host: &str) -> WorkerReport {
     let queue = crate::shape::name("q");
     let handled = HandlerStats {
         processed: 9,

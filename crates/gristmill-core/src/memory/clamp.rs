@@ -3,7 +3,7 @@
 
 use super::state::State;
 use crate::policy::reclaim_guard::LastSeen;
-use crate::{Clock, ScheduleName, Timestamp, Token};
+use crate::{Clock, ScheduleName, Timestamp, Token, WorkerId};
 
 impl State {
     /// What the last writer saw of the time; it counts until this process first
@@ -25,8 +25,8 @@ impl State {
     }
 
     /// Brings back what a clock that was ahead left: no lease lasts longer than
-    /// its length, schedules fire again, and what is not due any more counts as
-    /// delayed.
+    /// its length, schedules fire again, what is not due any more counts as
+    /// delayed, and nobody was heard of in the future.
     pub(super) fn clamp(&mut self, now: Timestamp) {
         tracing::warn!("the wall clock went back: leases and schedules are brought back with it");
         let long: Vec<Token> = self
@@ -65,6 +65,44 @@ impl State {
                 queue.delayed.insert((run_at, id));
                 queue.counts.ready -= 1;
             }
+        }
+        self.clamp_numbers(now);
+        self.clamp_word(now);
+    }
+
+    /// Minutes that have not come are not counted in, and a caller's id is known
+    /// for no longer than its queue says.
+    fn clamp_numbers(&mut self, now: Timestamp) {
+        for queue in self.queues.all_derived_mut() {
+            queue.minutes.retain(|at, _| *at <= now);
+            let (number, longest) = (queue.queue.number, now.after(queue.queue.settings.id_window));
+            for (id, (_, _, until)) in &mut queue.ids {
+                if *until > longest {
+                    *until = longest;
+                    if let Some(changes) = &mut self.changes {
+                        changes.caller_ids.push((number, id.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What workers and the manager said ahead of the clock, they say now.
+    fn clamp_word(&mut self, now: Timestamp) {
+        let ahead: Vec<WorkerId> = self
+            .workers
+            .iter()
+            .filter(|(_, (_, _, seen))| *seen > now)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in ahead {
+            if let Some((_, since, seen)) = self.workers.get_mut(&id) {
+                (*since, *seen) = ((*since).min(now), now);
+            }
+        }
+        if let Some(word) = self.assignment.as_mut().filter(|word| word.published_at > now) {
+            word.published_at = now;
+            self.note(|changes| changes.assignment = true);
         }
     }
 }

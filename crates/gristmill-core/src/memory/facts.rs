@@ -89,9 +89,9 @@ impl State {
 
     /// All minutes of a queue that are still kept at this time.
     pub fn all_minutes(&self, number: u32, now: Timestamp) -> impl Iterator<Item = Minute> {
-        let oldest = now.before(MINUTES_KEPT).minute();
+        let kept = now.before(MINUTES_KEPT).minute()..=now;
         let queue = self.queues.get(&number);
-        queue.into_iter().flat_map(move |queue| queue.minutes.range(oldest..).map(|(_, m)| *m))
+        queue.into_iter().flat_map(move |queue| queue.minutes.range(kept.clone()).map(|(_, m)| *m))
     }
 
     /// Sets a minute's numbers of a queue.

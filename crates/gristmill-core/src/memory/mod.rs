@@ -207,7 +207,7 @@ impl Store for MemoryStore {
 
     async fn minutes(&self, queue: &QueueName, back: Duration) -> Result<Vec<Minute>> {
         let now = self.clock.now();
-        self.read()?.minutes(queue, now.before(back))
+        self.read()?.minutes(queue, back, now)
     }
 
     async fn declare_schedule(&self, declaration: ScheduleDeclaration) -> Result<Schedule> {

@@ -1,5 +1,7 @@
 //! Reading: one task, pages of tasks, keys, and the kept numbers.
 
+use std::time::Duration;
+
 use super::state::{Row, State};
 use crate::{
     KeyStanding, ListRequest, Minute, Order, Page, QueueName, QueueStats, Result, StandingPlace,
@@ -95,16 +97,22 @@ impl State {
             .collect()
     }
 
-    /// A queue's minutes since then.
+    /// A queue's minutes of so long back.
     ///
     /// # Errors
     /// As [`Store::minutes`](crate::Store::minutes).
-    pub fn minutes(&self, queue: &QueueName, from: Timestamp) -> Result<Vec<Minute>> {
+    pub fn minutes(
+        &self,
+        queue: &QueueName,
+        back: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<Minute>> {
         let number = self.number(queue)?;
+        let span = now.before(back).minute()..=now;
         let minutes = self
             .queues
             .get(&number)
-            .map(|queue| queue.minutes.range(from.minute()..).map(|(_, minute)| *minute).collect());
+            .map(|queue| queue.minutes.range(span).map(|(_, minute)| *minute).collect());
         Ok(minutes.unwrap_or_default())
     }
 }

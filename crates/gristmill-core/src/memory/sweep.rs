@@ -108,19 +108,22 @@ impl State {
     /// Does everything that is due with time.
     pub fn sweep(&mut self, now: Timestamp) -> SweepReport {
         let (reclaimed, failed) = self.reclaim(None, now);
-        SweepReport {
+        let mut report = SweepReport {
             reclaimed,
             failed,
             promoted: self.promote(now),
             // Here a place is freed and its next task enters in one step, so
             // there is nothing to miss.
             unblocked: 0,
-            forgotten_ids: self.forget_ids(now),
-            pruned_done: self.prune_done(now),
-            pruned_failed: self.prune_failed(now),
-            forgotten_workers: self.forget_workers(now),
             ..SweepReport::default()
+        };
+        if self.guard.may_forget(self.monotonic) {
+            report.forgotten_ids = self.forget_ids(now);
+            report.pruned_done = self.prune_done(now);
+            report.pruned_failed = self.prune_failed(now);
+            report.forgotten_workers = self.forget_workers(now);
         }
+        report
     }
 
     fn forget_ids(&mut self, now: Timestamp) -> u64 {

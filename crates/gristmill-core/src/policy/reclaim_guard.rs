@@ -10,6 +10,10 @@ const JUMP: Duration = Duration::from_secs(1);
 /// their heartbeats may be queued behind the same lock.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
+/// A clock that jumped is believed after so long without another jump, where
+/// something would be thrown away by it. Nothing that is kept for a time is urgent.
+const BELIEVED: Duration = Duration::from_secs(600);
+
 /// Watches the clock and the lock. After a jump of the wall clock, or a long
 /// wait for the lock, leases look expired whose holders are alive; one
 /// heartbeat interval lets them say so.
@@ -129,6 +133,13 @@ impl ReclaimGuard {
         each.map(|distrust| distrust.held_for(monotonic)).min()
     }
 
+    /// Whether what is past its keeping time may be thrown away: a clock that is
+    /// ahead for a moment would take it for good.
+    #[must_use]
+    pub fn may_forget(&self, monotonic: Duration) -> bool {
+        self.jumped.is_none_or(|jumped| jumped.held_for(monotonic) >= BELIEVED)
+    }
+
     /// Whether expired leases may be taken away, for leases that are extended
     /// every `heartbeat`.
     #[must_use]
@@ -173,6 +184,16 @@ mod tests {
         guard.observe(Timestamp::EPOCH.after(SECOND * 3600), SECOND, Duration::ZERO);
         assert!(!guard.may_reclaim(SECOND * 20, SECOND * 20));
         assert!(guard.may_reclaim(SECOND * 21, SECOND * 20));
+    }
+
+    #[test]
+    fn nothing_is_thrown_away_soon_after_a_jump() {
+        let mut guard = ReclaimGuard::default();
+        guard.observe(Timestamp::EPOCH, Duration::ZERO, SECOND * 2);
+        assert!(guard.may_forget(Duration::ZERO), "a busy lock says nothing of the clock");
+        guard.observe(Timestamp::EPOCH.after(SECOND * 3600), SECOND, Duration::ZERO);
+        assert!(!guard.may_forget(SECOND * 600));
+        assert!(guard.may_forget(SECOND * 601));
     }
 
     #[test]

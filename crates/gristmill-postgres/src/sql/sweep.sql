@@ -11,3 +11,22 @@ SELECT queue, level, run_at, id FROM gristmill.count_undue($1, $2, $3, $4, $5, $
 
 -- name: fold
 SELECT gristmill.fold()
+
+-- name: cut_ahead
+-- What a clock that was ahead wrote down beside leases and tasks: minutes that have
+-- not come, callers' ids that would be known for longer than their queue says, and
+-- workers and a manager who spoke in the future.
+WITH clock AS (
+    SELECT coalesce($1, clock_timestamp()) AS now
+), minutes AS (
+    DELETE FROM gristmill.minute m USING clock c WHERE m.at > c.now
+), ids AS (
+    UPDATE gristmill.put_id i SET until = gristmill.later(c.now, q.id_window)
+      FROM clock c, gristmill.queue q
+     WHERE q.number = i.queue AND i.until > gristmill.later(c.now, q.id_window)
+), workers AS (
+    UPDATE gristmill.worker w SET since = least(w.since, c.now), seen = c.now
+      FROM clock c WHERE w.seen > c.now
+)
+UPDATE gristmill.assignment a SET published_at = c.now
+  FROM clock c WHERE a.published_at > c.now

@@ -34,3 +34,7 @@ SELECT minute, put, done, failed FROM gristmill_minute WHERE queue = ?1 AND minu
 
 -- name: minute_prune
 DELETE FROM gristmill_minute WHERE queue = ?1 AND minute < ?2;
+
+-- name: minute_ahead
+-- Minutes that have not come: a clock that was ahead counted in them.
+DELETE FROM gristmill_minute WHERE queue = ?1 AND minute > ?2;

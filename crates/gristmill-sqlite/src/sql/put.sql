@@ -48,3 +48,8 @@ INSERT INTO gristmill_task
      history, note, note_by, checksum)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
         ?21, ?22, ?23, ?24, ?25);
+
+-- name: put_id_clamp
+-- No caller's id is known for longer than its queue says: the clock that says so
+-- was ahead.
+UPDATE gristmill_id SET until = ?2 WHERE queue = ?1 AND until > ?2;

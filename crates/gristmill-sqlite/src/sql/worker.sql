@@ -24,3 +24,11 @@ SELECT term, shares, published_at FROM gristmill_assignment WHERE one = 1;
 
 -- name: assignment_save
 INSERT OR REPLACE INTO gristmill_assignment (one, term, shares, published_at) VALUES (1, ?1, ?2, ?3);
+
+-- name: worker_clamp
+-- Nobody was heard of in the future.
+UPDATE gristmill_worker SET since = min(since, ?1), seen = ?1 WHERE seen > ?1;
+
+-- name: assignment_clamp
+-- Nor did the manager speak then.
+UPDATE gristmill_assignment SET published_at = ?1 WHERE published_at > ?1;

@@ -29,6 +29,7 @@
 
 mod audit;
 mod behaviour;
+mod clock;
 pub mod crash;
 mod fixture;
 mod handle;

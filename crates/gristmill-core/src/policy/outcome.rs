@@ -66,6 +66,12 @@ impl Facts {
         }
     }
 
+    /// Its old place. It was due when it was claimed: where the clock says that it
+    /// is not, the clock has gone back, and the task is not to wait for it again.
+    fn old_place(&self, now: Timestamp) -> Timestamp {
+        self.run_at.min(now)
+    }
+
     fn used_up(&self, settings: &Settings) -> bool {
         settings.max_attempts.is_some_and(|max| self.attempts >= max)
     }
@@ -104,7 +110,7 @@ pub fn after_settlement(
     match outcome {
         Outcome::Fail(_) => Next::Failed(error.unwrap_or_default()),
         Outcome::Release { at, started } => {
-            let run_at = at.map_or(facts.run_at, |at| at.instant(now));
+            let run_at = at.map_or(facts.old_place(now), |at| at.instant(now));
             let free = !started || facts.started_releases < limits.started_releases;
             if free {
                 Next::Back(Back {
@@ -149,7 +155,7 @@ pub fn after_expiry(facts: &Facts, settings: &Settings, now: Timestamp) -> Next 
         return Next::Failed(EXPIRED.to_owned());
     }
     let run_at =
-        if facts.expiries == 0 { facts.run_at } else { facts.after_backoff(settings, now) };
+        if facts.expiries == 0 { facts.old_place(now) } else { facts.after_backoff(settings, now) };
     Next::Back(Back { expiries: facts.expiries.saturating_add(1), ..facts.counted(run_at) })
 }
 
@@ -216,11 +222,26 @@ mod tests {
         }
 
         #[test]
+        fn what_keeps_its_place_is_due_also_when_the_clock_went_back(facts in facts()) {
+            let facts = Facts { cancel_requested: false, expiries: 0, ..facts };
+            let settings = Settings { max_attempts: None, ..Settings::default() };
+            let now = Timestamp::from_micros(500_000);
+            let release = Outcome::Release { at: None, started: false };
+            for next in [
+                after_settlement(&facts, &release, None, &settings, &Limits::default(), now),
+                after_expiry(&facts, &settings, now),
+            ] {
+                let Next::Back(back) = next else { panic!("it goes back") };
+                prop_assert_eq!(back.run_at, facts.run_at.min(now));
+            }
+        }
+
+        #[test]
         fn a_release_is_free_at_most_twenty_times_after_a_start(facts in facts()) {
             let outcome = Outcome::Release { at: None, started: true };
             let settings = Settings { max_attempts: None, ..Settings::default() };
             let facts = Facts { cancel_requested: false, ..facts };
-            let now = Timestamp::EPOCH;
+            let now = Timestamp::from_micros(2_000_000);
             let next = after_settlement(&facts, &outcome, None, &settings, &Limits::default(), now);
             let Next::Back(back) = next else { panic!("a release goes back") };
             prop_assert_eq!(back.attempts < facts.attempts, facts.started_releases < 20);

@@ -35,6 +35,7 @@ mod fixture;
 mod handle;
 mod harness;
 pub mod history;
+pub mod judge;
 mod run;
 mod shape;
 pub mod short;

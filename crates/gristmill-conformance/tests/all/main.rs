@@ -4,5 +4,6 @@
 #![expect(clippy::expect_used, reason = "tests: a broken expectation ends the test at its line")]
 
 mod defects;
+mod judge;
 mod list;
 mod memory;

@@ -30,7 +30,7 @@ use gristmill_core::Store;
 pub use child::run as child;
 pub use faults::{Company, obstacle, survive_faults, tell_failed_syncs};
 pub use nemesis::{KillPlan, kills, strikes};
-pub use power::{PowerPlan, Server, power_cuts, power_cuts_under};
+pub use power::{Image, PowerPlan, Server, power_cuts, power_cuts_under, stop};
 pub use trial::{long, survive_kills, survive_power_cuts};
 pub use verdict::{Tally, Verdict};
 

@@ -111,7 +111,10 @@ pub fn power_cuts_under(
 }
 
 /// Stops processes where they are, and returns when all stand still.
-fn stop(processes: &[u32]) -> Result<(), String> {
+///
+/// # Errors
+/// When one of them is not there.
+pub fn stop(processes: &[u32]) -> Result<(), String> {
     if processes.is_empty() {
         return Ok(());
     }
@@ -135,14 +138,19 @@ fn stop(processes: &[u32]) -> Result<(), String> {
 }
 
 /// A file system in a file.
-pub(super) struct Image {
+#[derive(Debug)]
+pub struct Image {
     file: PathBuf,
     pub(super) mount: PathBuf,
     kind: &'static str,
 }
 
 impl Image {
-    pub(super) fn make(folder: &Path, kind: &'static str) -> Result<Self, String> {
+    /// Makes one of this kind, `ext4` or `xfs`, in the folder.
+    ///
+    /// # Errors
+    /// When the machine cannot do it.
+    pub fn make(folder: &Path, kind: &'static str) -> Result<Self, String> {
         let image = Image { file: folder.join("disk.img"), mount: folder.join("mnt"), kind };
         std::fs::create_dir_all(&image.mount).map_err(|e| e.to_string())?;
         let file = std::fs::File::create(&image.file).map_err(|e| e.to_string())?;
@@ -152,15 +160,34 @@ impl Image {
         Ok(image)
     }
 
-    pub(super) fn mount(&self) -> Result<(), String> {
+    /// Where it is mounted.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.mount
+    }
+
+    /// Mounts it. Needs root and loop devices.
+    ///
+    /// # Errors
+    /// When the machine cannot do it.
+    pub fn mount(&self) -> Result<(), String> {
         run("mount", &["-t", self.kind, "-o", "loop", &text(&self.file), &text(&self.mount)])
     }
 
-    pub(super) fn cut(&self) -> Result<(), String> {
+    /// Forgets what was not flushed, as a power cut does. It must be unmounted and
+    /// mounted again before it can be used.
+    ///
+    /// # Errors
+    /// When `xfs_io` cannot do it.
+    pub fn cut(&self) -> Result<(), String> {
         run("xfs_io", &["-x", "-c", "shutdown", &text(&self.mount)])
     }
 
-    pub(super) fn unmount(&self) -> Result<(), String> {
+    /// Unmounts it.
+    ///
+    /// # Errors
+    /// When somebody still uses it.
+    pub fn unmount(&self) -> Result<(), String> {
         run("umount", &[&text(&self.mount)])
     }
 }

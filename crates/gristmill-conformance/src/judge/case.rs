@@ -168,6 +168,7 @@ pub(crate) struct PauseTry {
 pub(crate) struct FireTry {
     pub(crate) schedule: String,
     pub(crate) instant: i64,
+    pub(crate) payload: String,
     pub(crate) span: Span,
     pub(crate) effect: Effect,
     pub(crate) fired: bool,

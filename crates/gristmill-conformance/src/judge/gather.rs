@@ -146,6 +146,7 @@ impl Case<'_> {
                 self.fires.push(FireTry {
                     schedule: schedule.clone(),
                     instant: *instant,
+                    payload: payload.clone(),
                     span,
                     effect: told,
                     fired: fired.is_some(),

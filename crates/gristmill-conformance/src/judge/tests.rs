@@ -314,6 +314,16 @@ fn second_settlement() {
 }
 
 #[test]
+fn a_settlement_that_is_heard_of_late_is_no_second_one() {
+    // Its client stood still between the answer and its hearing.
+    let mut tale = running("plain");
+    let ending = Ending { task: 1, token: "a".to_owned(), how: How::Retry, follow_ups: Vec::new() };
+    let answer = Answer::Settle(vec![recorded(Went::Pending)]);
+    tale.says(20, Call::Settle { endings: vec![ending] }, Some((900, answer)));
+    tale.claim(30, "plain", "b", vec![given(1, 2)]).done(40, 1, "b").is_sound();
+}
+
+#[test]
 fn tokens() {
     running("plain").done(20, 1, "nobody's").breaks("foreign token");
     let stale = |queue: &str| {
@@ -689,7 +699,15 @@ fn schedules() {
     let mut twice = tale();
     fire(&mut twice, 1, every, fired(every));
     fire(&mut twice, 2, every, fired(2));
-    twice.stands(every, "plain", "failed").stands(2, "plain", "failed").breaks("fired twice");
+    for task in [every, 2] {
+        let payload = format!("p{every}");
+        twice
+            .claim(10, "plain", "a", vec![Given { payload, ..given(task, 1) }])
+            .done(20, task, "a");
+    }
+    twice.breaks("fired twice");
+    // What a wrong clock had decided ahead is fired again.
+    twice.fault(1, FaultKind::Clock).is_sound();
     let mut passed = tale();
     fire(&mut passed, 1, every, fired(1));
     fire(&mut passed, 2, 3 * every, fired(3));

@@ -34,11 +34,11 @@ fn too_early(case: &Case<'_>, first: &Take, second: &Take) -> bool {
         return false;
     }
     // After a jump of the clock its holder has one heartbeat to say that it is
-    // alive.
+    // alive. What was taken back then may be given out after the next jump.
     let jumps = case.troubles.iter().filter(|trouble| {
-        trouble.kind == FaultKind::Clock && trouble.from >= from && trouble.from <= heard
+        trouble.kind == FaultKind::Clock && trouble.to >= from && trouble.from <= heard
     });
-    jumps.map(|jump| jump.from).max().is_none_or(|jump| heard + SLACK < jump + first.lease / 3)
+    jumps.map(|jump| jump.from).min().is_none_or(|jump| heard + SLACK < jump + first.lease / 3)
 }
 
 fn slots(case: &Case<'_>, found: &mut Found<'_>) {

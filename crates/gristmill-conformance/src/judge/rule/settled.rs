@@ -33,7 +33,10 @@ fn twice(case: &Case<'_>, found: &mut Found<'_>, task: i64, life: &Life) {
     for pair in recorded.windows(2) {
         let [first, second] = pair else { continue };
         let over = match first.went() {
-            Some(Went::Done | Went::Cancelled) => true,
+            // One that was heard of later may have been made before.
+            Some(Went::Done | Went::Cancelled) => {
+                second.span.called > first.span.heard || second.deleted()
+            }
             Some(Went::Failed) => {
                 let queue = take_of(case, second).map_or("", |take| &take.queue);
                 let retried = case.acts(task, queue).any(|act| {

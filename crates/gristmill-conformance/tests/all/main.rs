@@ -7,3 +7,5 @@ mod defects;
 mod judge;
 mod list;
 mod memory;
+#[cfg(feature = "program")]
+mod processes;

@@ -121,9 +121,6 @@ impl Place {
         faults: &[FaultKind],
         dice: &mut Dice,
     ) -> Result<Self> {
-        for fault in faults {
-            kind.allows(*fault).map_err(|why| format!("{}: {why}", fault.word()))?;
-        }
         let has = |fault| faults.contains(&fault);
         if has(FaultKind::Power) && has(FaultKind::DiskFull) {
             return Err("power and disk_full need different disks: name one".to_owned());

@@ -29,6 +29,9 @@ pub(crate) fn run(order: &RunOrder, json: bool) -> Result<bool> {
         Some(faults) => faults,
         None => kind.usual(),
     };
+    for fault in &faults {
+        kind.allows(*fault).map_err(|why| format!("{}: {why}", fault.word()))?;
+    }
     let folder = folder(order, &kind)?;
     let begun = Instant::now();
     let troubles = if kind == Kind::Memory {

@@ -44,6 +44,10 @@ impl Turnstile {
 
     /// Waits until nobody else stands there, or has for too long.
     pub fn enter(&mut self) -> Standing<'_> {
+        self.enter_or_wait(|| std::thread::sleep(OFTEN))
+    }
+
+    fn enter_or_wait(&mut self, wait: impl Fn()) -> Standing<'_> {
         let patience = match self.stuck {
             Some(since) if since.elapsed() < PASSED_BY => Duration::ZERO,
             _ => STUCK,
@@ -63,7 +67,7 @@ impl Turnstile {
                         if asked.elapsed() >= patience {
                             break;
                         }
-                        std::thread::sleep(OFTEN);
+                        wait();
                     }
                     // A file system without such locks has no turnstile.
                     Err(TryLockError::Error(_)) => break,
@@ -120,16 +124,20 @@ mod tests {
         let (mut one, mut two) = (place.turnstile(), place.turnstile());
         let standing = one.enter();
         assert!(!standing.crowded);
+        let (waits, is_waiting) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                let standing = two.enter();
+            let waiting = scope.spawn(move || {
+                let standing = two.enter_or_wait(|| {
+                    let _ = waits.send(());
+                    std::thread::yield_now();
+                });
                 (standing.crowded, standing.file.is_some())
             });
-            std::thread::sleep(Duration::from_millis(20));
+            is_waiting.recv().unwrap();
             drop(standing);
             assert_eq!(waiting.join().unwrap(), (true, true));
         });
-        assert!(!two.enter().crowded);
+        assert!(!place.turnstile().enter().crowded);
     }
 
     #[test]

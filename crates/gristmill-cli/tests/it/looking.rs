@@ -2,9 +2,8 @@
 //! killed backup left.
 
 use std::io::{Seek, SeekFrom, Write};
-use std::time::Duration;
 
-use crate::place::{Place, is_alive};
+use crate::place::{Place, eventually, is_alive};
 
 /// Every command that only looks, or works on what is there.
 const LOOKING: &[&[&str]] = &[
@@ -86,17 +85,27 @@ fn damage_is_exit_code_5_on_every_command() {
     }
 }
 
+/// How many bytes a process has written so far.
+fn written(pid: &str) -> u64 {
+    let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let bytes = io.lines().find_map(|line| line.strip_prefix("wchar: "));
+    bytes.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or_default()
+}
+
 /// Kills backups at all times: what stands under their name is whole.
 fn killed_backups(rounds: u64) {
     let place = Place::with(&[&["q"]]);
     let lines: String = (0..20_000).map(|n| format!("{n}\n")).collect();
     place.write("tasks", lines);
     place.ok(&["put", "q", "--from", "tasks"]);
+    let whole = std::fs::metadata(place.path("gristmill.db")).unwrap().len();
     for round in 0..rounds {
         let name = format!("copy{round}.db");
         let mut backup = place.command(&["backup", &name]).spawn().unwrap();
         let pid = backup.id().to_string();
-        std::thread::sleep(Duration::from_millis(5 + round * 7 % 60));
+        // At its first byte, at its last, and between.
+        let far = 1 + round * whole / rounds.max(1);
+        eventually("it got so far", || !is_alive(&pid) || written(&pid) >= far);
         if is_alive(&pid) {
             backup.kill().unwrap();
         }

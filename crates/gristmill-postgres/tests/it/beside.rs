@@ -7,6 +7,7 @@ use gristmill_core::{
     ClaimRequest, ExtendAnswer, Extension, OnDuplicate, Outcome, SettingsPatch, SettleAnswer,
     Store, Unique,
 };
+use tokio::time::MissedTickBehavior;
 use tokio_postgres::Client;
 
 use crate::support::{
@@ -246,13 +247,18 @@ async fn leases_beside_maintenance(blocked: u32, due: u32) {
         let store = store.clone();
         async move {
             // As a worker does: about once a second, until nothing is left.
+            let mut pace = tokio::time::interval(Duration::from_millis(500));
+            pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            pace.tick().await;
             while store.sweep().await.unwrap().promoted > 0 {
-                tokio::time::sleep(Duration::from_millis(500)).await;
+                pace.tick().await;
             }
         }
     });
     let mut slowest = Duration::ZERO;
     let mut back = None;
+    let mut pace = tokio::time::interval(Duration::from_millis(50));
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while back.is_none() || !sweeping.is_finished() {
         let begun = Instant::now();
         let extension = Extension { token: held.token, lease: LEASE };
@@ -262,7 +268,7 @@ async fn leases_beside_maintenance(blocked: u32, due: u32) {
         if back.is_none() && stats(&store, "orphan").await.pending() == 1 {
             back = Some(claimed.elapsed());
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        pace.tick().await;
     }
     sweeping.await.unwrap();
     let back = back.unwrap();

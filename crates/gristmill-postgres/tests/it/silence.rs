@@ -94,7 +94,8 @@ async fn after_a_freeze_everything_goes_on() {
     let server = server().await;
     let traffic = Traffic::start(&server.tcp_url_of("postgres")).await;
     server.freeze().unwrap();
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    // Longer than calls may take, and than a lease.
+    traffic.is_refused(2).await;
     server.thaw().unwrap();
     traffic.flows().await;
     traffic.end().await;
@@ -108,8 +109,6 @@ async fn with_half_open_connections_everything_goes_on() {
     let proxy = Proxy::to(server.port()).unwrap();
     let traffic = Traffic::start(&server.tcp_url_over(&[proxy.port()], "postgres")).await;
     proxy.stall();
-    // Until it is noticed nothing of this changes.
-    tokio::time::sleep(Duration::from_millis(500)).await;
     traffic.flows().await;
     traffic.end().await;
 }

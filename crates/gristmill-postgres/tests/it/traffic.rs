@@ -12,6 +12,7 @@ use gristmill_core::{
 };
 use gristmill_postgres::{Options, PostgresStore};
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 
 use crate::support::{asking, declare, request, settlements, task};
 
@@ -44,6 +45,9 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 struct Seen {
     put: AtomicU64,
     done: AtomicU64,
+    /// What did not go well.
+    put_in_vain: AtomicU64,
+    worked_in_vain: AtomicU64,
     ending: AtomicBool,
     ended: AtomicBool,
 }
@@ -97,6 +101,14 @@ impl Traffic {
         until("listening", async || self.worker_store.hears_wake_ups()).await;
     }
 
+    /// Waits until both were refused so often from now on.
+    pub(crate) async fn is_refused(&self, times: u64) {
+        for vain in [&self.seen.put_in_vain, &self.seen.worked_in_vain] {
+            let so_far = vain.load(Ordering::Relaxed);
+            until("trouble", async || vain.load(Ordering::Relaxed) >= so_far + times).await;
+        }
+    }
+
     /// Puts no more, lets the rest be done, and judges.
     pub(crate) async fn end(self) {
         self.seen.ending.store(true, Ordering::Relaxed);
@@ -123,6 +135,8 @@ impl Traffic {
 /// Puts one task after the other, each by its own id until it is acknowledged.
 async fn produce(store: Arc<PostgresStore>, seen: Arc<Seen>) -> Vec<TaskId> {
     let mut acknowledged = Vec::new();
+    let mut pace = tokio::time::interval(Duration::from_millis(2));
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for number in 0u64.. {
         if seen.ending.load(Ordering::Relaxed) {
             break;
@@ -135,15 +149,16 @@ async fn produce(store: Arc<PostgresStore>, seen: Arc<Seen>) -> Vec<TaskId> {
                     seen.put.fetch_add(1, Ordering::Relaxed);
                     break;
                 }
-                Err(error) => again(&error).await,
+                Err(error) => again(&error, &seen.put_in_vain).await,
             }
         }
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        pace.tick().await;
     }
     acknowledged
 }
 
-async fn again(error: &StoreError) {
+async fn again(error: &StoreError, in_vain: &AtomicU64) {
+    in_vain.fetch_add(1, Ordering::Relaxed);
     assert!(error.is_retryable() || !error.wrote_nothing(), "{error}");
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
@@ -157,7 +172,7 @@ async fn work(store: Arc<PostgresStore>, seen: Arc<Seen>) -> HashMap<TaskId, Tas
         let claim = match store.claim(asked).await {
             Ok(claim) => claim,
             Err(error) => {
-                again(&error).await;
+                again(&error, &seen.worked_in_vain).await;
                 continue;
             }
         };
@@ -204,7 +219,7 @@ async fn settle(
                 for task in &claim.tasks {
                     tasks.entry(task.id).or_default().unknown |= !error.wrote_nothing();
                 }
-                again(&error).await;
+                again(&error, &seen.worked_in_vain).await;
             }
         }
     }

@@ -55,9 +55,9 @@ impl TestMill {
         TestMill { mill: Mill::over(Arc::new(MemoryStore::new(options))), clock }
     }
 
-    /// Its clock.
+    /// Its clock; for workers beside the test too ([`Worker::clock`]).
     #[must_use]
-    pub fn clock(&self) -> &ManualClock {
+    pub const fn clock(&self) -> &Arc<ManualClock> {
         &self.clock
     }
 

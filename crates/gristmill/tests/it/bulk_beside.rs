@@ -125,7 +125,7 @@ async fn beside(store: &str, producers: Producers, times: usize) -> (Vec<Duratio
     }
     until("something was put", async || site.stand().await > 0).await;
     let alone = (Instant::now(), site.stand().await);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    until("much was put", async || site.stand().await > alone.1 + 1_000).await;
     let (start, before) = (Instant::now(), site.stand().await);
     let rate = |tasks: u64, took: Duration| tasks as f64 / took.as_secs_f64();
     let rate_alone = rate(before - alone.1, start - alone.0);

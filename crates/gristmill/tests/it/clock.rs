@@ -117,8 +117,7 @@ async fn the_patience_of_a_stop_lasts_as_long_as_the_clock_says() {
         .await;
         let (least, most) = (Some(HOUR), Some(5 * HOUR));
         assert!(cancelled >= least && cancelled < most, "{cancelled:?}");
-        let report = stopping.await.unwrap().unwrap();
-        assert!(report.left.is_empty(), "{report:?}");
+        stopping.await.unwrap().unwrap();
     })
     .await;
 }

@@ -48,12 +48,15 @@ mod worker_speed;
 mod worker_stop;
 mod worker_trouble;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gristmill::core::ListRequest;
 use gristmill::testing::ManualClock;
 use gristmill::worker::{Worker, WorkerHandle};
-use gristmill::{Mill, TaskType};
+use gristmill::{Mill, TaskType, Timestamp};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 /// A task for these tests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,6 +104,23 @@ pub(crate) async fn within(limit: Duration, what: &str, mut holds: impl AsyncFnM
     }
 }
 
+/// As [`until`], where no timer goes off any more: handlers block every thread of the
+/// runtime.
+pub(crate) async fn until_though_blocked(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let start = Instant::now();
+    while !holds().await {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// When the first of all leases ends, as the store has it.
+pub(crate) async fn first_lease_end(mill: &Mill) -> Option<Timestamp> {
+    let request = ListRequest { limit: 1_000, ..ListRequest::default() };
+    let tasks = mill.inspect().list(request).await.unwrap().tasks;
+    tasks.iter().filter_map(|task| Some(task.lease.as_ref()?.until)).min()
+}
+
 /// As [`until`], on a clock that is moved on by a step before each look.
 pub(crate) async fn ticking(
     clock: &ManualClock,
@@ -115,11 +135,16 @@ pub(crate) async fn ticking(
     .await;
 }
 
-/// A worker whose handler takes its time, so that there is something to see.
-pub(crate) async fn unhurried(mill: &Mill) -> WorkerHandle {
-    let worker = Worker::new(mill).handle(|_: Mail, _| async {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        Ok::<(), String>(())
+/// A worker whose handlers wait for a permit each, so that there is something to see.
+pub(crate) async fn gated(mill: &Mill) -> (WorkerHandle, Arc<Semaphore>) {
+    let gate = Arc::new(Semaphore::new(0));
+    let permits = gate.clone();
+    let worker = Worker::new(mill).handle(move |_: Mail, _| {
+        let permits = permits.clone();
+        async move {
+            permits.acquire().await.map_err(|e| e.to_string())?.forget();
+            Ok::<(), String>(())
+        }
     });
-    worker.start().await.unwrap()
+    (worker.start().await.unwrap(), gate)
 }

@@ -16,26 +16,25 @@ use tokio::sync::oneshot;
 use crate::said::Said;
 use crate::{Mail, within};
 
-/// Locks a file for a while.
+/// Locks a file until its input ends.
 #[test]
 #[ignore = "a child of the tests below"]
 fn locker() {
     let Ok(file) = std::env::var("GRISTMILL_LOCK") else { return };
-    let seconds = std::env::var("GRISTMILL_LOCK_FOR").unwrap().parse().unwrap();
     let connection = Connection::open(file).unwrap();
     connection.busy_timeout(Duration::from_secs(30)).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     println!("\nlocked");
-    std::thread::sleep(Duration::from_secs(seconds));
+    let _ = std::io::stdin().read_line(&mut String::new());
     connection.execute_batch("ROLLBACK").unwrap();
 }
 
 /// Starts a process that locks the file; returns when it has the lock.
-fn lock(file: &Path, seconds: u64) -> Child {
+fn lock(file: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "outage::locker", "--ignored", "--nocapture"])
         .env("GRISTMILL_LOCK", file)
-        .env("GRISTMILL_LOCK_FOR", seconds.to_string())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -74,8 +73,8 @@ async fn away_for(seconds: u64) {
     let runs = || fired.lock().unwrap().len();
     within(Duration::from_secs(10), "a first fire", async || runs() > 0).await;
 
-    let (path, start) = (file.clone(), Instant::now());
-    let mut locker = tokio::task::spawn_blocking(move || lock(&path, seconds)).await.unwrap();
+    let path = file.clone();
+    let mut locker = tokio::task::spawn_blocking(move || lock(&path)).await.unwrap();
     let locked = Instant::now();
     // Two seconds, and one more for a machine that is busy.
     let soon = Duration::from_secs(3);
@@ -83,8 +82,12 @@ async fn away_for(seconds: u64) {
     println!("known {:?} after the lock", locked.elapsed());
     within(soon, "it is said", async || said.count("the store does not answer") == 1).await;
     let before = runs();
+    let long = Duration::from_secs(seconds);
+    let away = || worker.stats().store_away;
+    within(long * 2, "it lasts", async || away().is_some_and(|away| away >= long)).await;
+    // Waiting for it closes its input.
     let exited = tokio::task::spawn_blocking(move || locker.wait().unwrap()).await.unwrap();
-    assert!(exited.success() && start.elapsed() >= Duration::from_secs(seconds));
+    assert!(exited.success());
 
     let back = Instant::now();
     let later = Duration::from_secs(20);

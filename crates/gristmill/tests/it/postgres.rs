@@ -1,6 +1,6 @@
 //! The library on PostgreSQL: puts and completions in the caller's transaction.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use gristmill_pgserver::{Database, Server};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use crate::{Mail, until};
+use crate::{Mail, first_lease_end, until};
 
 /// Moves money from one account to another.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -312,8 +312,8 @@ async fn handlers_that_block_every_thread_keep_their_leases() {
         mill.put(Mail::to(n)).await.unwrap();
     }
     // Somebody in another process, who takes what is left alone.
-    let (url, over) = (database.url(), Arc::new(AtomicBool::new(false)));
-    let ended = over.clone();
+    let url = database.url();
+    let (release, blocks) = std::sync::mpsc::channel::<()>();
     let (claimed, both_claimed) = oneshot::channel::<()>();
     let other = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -321,8 +321,9 @@ async fn handlers_that_block_every_thread_keep_their_leases() {
             let mill = Mill::open(&url).await.unwrap();
             both_claimed.await.unwrap();
             let store = mill.store();
+            let first = first_lease_end(&mill).await.unwrap();
             let mut looked = 0;
-            while !ended.load(Ordering::SeqCst) {
+            until("ten leases", async || {
                 let claim = store.claim(ClaimRequest {
                     queue: QueueName::new(Mail::QUEUE).unwrap(),
                     max: 1,
@@ -333,20 +334,24 @@ async fn handlers_that_block_every_thread_keep_their_leases() {
                 });
                 assert_eq!(claim.await.unwrap().tasks, [], "a lease was lost");
                 looked += 1;
-                tokio::time::sleep(lease / 10).await;
-            }
+                let end = first_lease_end(&mill).await.unwrap();
+                end.since(first) >= lease * 10
+            })
+            .await;
+            drop(release);
             looked
         })
     });
     let running = Arc::new(AtomicU32::new(0));
     let claimed = Arc::new(Mutex::new(Some(claimed)));
+    let blocks = Mutex::new(blocks);
     let report = Worker::new(&mill)
         .handle(move |_: Mail, _| {
             if running.fetch_add(1, Ordering::SeqCst) == 1 {
                 claimed.lock().unwrap().take().unwrap().send(()).unwrap();
             }
-            // Ten leases long, on a thread of the runtime.
-            std::thread::sleep(lease * 10);
+            // On a thread of the runtime, until the other one has seen enough.
+            let _ = blocks.lock().unwrap().recv();
             async { Ok::<(), String>(()) }
         })
         .processors(2)
@@ -355,7 +360,6 @@ async fn handlers_that_block_every_thread_keep_their_leases() {
         .run(std::future::pending())
         .await
         .unwrap();
-    over.store(true, Ordering::SeqCst);
     assert!(other.join().unwrap() >= 10, "the other one looked all the time");
     assert_eq!((report.done, report.lease_lost), (2, 0));
     let stats = mill.inspect().queue("mails").await.unwrap();
@@ -391,8 +395,8 @@ async fn a_sweep_that_hangs_holds_no_heartbeat_up() {
                     AND wait_event_type = 'Lock' AND query LIKE '%due_chores%'";
     until("a sweep waits", async || database.psql(waits).unwrap() != "0").await;
     let other = Mill::open(&database.url()).await.unwrap().store();
-    let end = Instant::now() + Duration::from_secs(4);
-    while Instant::now() < end {
+    let first = first_lease_end(&mill).await.unwrap();
+    until("four leases", async || {
         let request = ClaimRequest {
             queue: QueueName::new("mails").unwrap(),
             max: 1,
@@ -403,8 +407,10 @@ async fn a_sweep_that_hangs_holds_no_heartbeat_up() {
         };
         let taken = other.claim(request).await.unwrap();
         assert!(taken.tasks.is_empty(), "the lease was prolonged all the while");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        let end = first_lease_end(&mill).await.unwrap();
+        end.since(first) >= Duration::from_secs(4)
+    })
+    .await;
     holder.batch_execute("ROLLBACK").await.unwrap();
     finish.send(()).unwrap();
     let left = "SELECT count(*) FROM gristmill.tasks";

@@ -174,12 +174,13 @@ async fn the_sum_is_right_whoever_is_killed(payments: i64, kills: usize) {
     let (mut killed, mut at_work) = (0, 0);
     while killed < kills {
         let victim = &mut workers[dice.below(WORKERS)];
-        let began = || victim.attempts(folder.path()).0 > 0;
+        // Now at its first attempt, now at a later one.
+        let attempt = 1 + dice.below(5);
+        let began = || victim.attempts(folder.path()).0 >= attempt;
         crate::until("an attempt", async || began() || standing().await == 0).await;
         if standing().await == 0 {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(dice.below(60) as u64)).await;
         victim.0.kill().unwrap();
         victim.0.wait().unwrap();
         killed += 1;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill::Mill;
 use gristmill::worker::{Context, Worker, WorkerHandle};
@@ -22,12 +22,8 @@ async fn made<T: Send + 'static>(
     tokio::task::spawn_blocking(make).await.unwrap().unwrap()
 }
 
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let start = Instant::now();
-    while !holds().await {
-        assert!(start.elapsed() < SOON, "{what}: not within {SOON:?}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+async fn until(what: &str, holds: impl AsyncFnMut() -> bool) {
+    crate::within(SOON, what, holds).await;
 }
 
 /// How often each mail was sent.

@@ -3,12 +3,13 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill::Mill;
 use gristmill::core::WorkerId;
 use gristmill::schedule::{Finding, Scheduler};
 use gristmill::sqlite::rusqlite::Connection;
+use gristmill::testing::{Faulty, Verb};
 use tokio::sync::Notify;
 
 use crate::schedule::{MINUTE, Timed, finish_one, timed};
@@ -172,13 +173,17 @@ async fn one_process_at_a_time_finds() {
     for t in timed().await {
         let (inside, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let runs = Arc::new(AtomicU32::new(0));
+        let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let scheduler = || {
             let (inside, most, runs) = (inside.clone(), most.clone(), runs.clone());
+            let (begun, go) = (begun.clone(), go.clone());
             let find = move |_finding: Finding| {
                 let (inside, most, runs) = (inside.clone(), most.clone(), runs.clone());
+                let (begun, go) = (begun.clone(), go.clone());
                 async move {
                     most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    begun.notify_one();
+                    go.notified().await;
                     inside.fetch_sub(1, Ordering::SeqCst);
                     runs.fetch_add(1, Ordering::SeqCst);
                     Ok::<(), String>(())
@@ -191,16 +196,22 @@ async fn one_process_at_a_time_finds() {
             scheduler.run_due().await.unwrap();
         }
         t.clock.advance(MINUTE);
-        let mut looking = tokio::task::JoinSet::new();
-        for mut scheduler in schedulers {
-            looking.spawn(async move {
-                for _ in 0..5 {
-                    scheduler.run_due().await.unwrap();
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-            });
+        let mut first = schedulers.remove(0);
+        let finding = tokio::spawn(async move { (first.run_due().await, first) });
+        begun.notified().await;
+        // The others ask while it is at it, and after it.
+        for scheduler in &mut schedulers {
+            let asked = tokio::time::timeout(MINUTE, scheduler.run_due()).await;
+            asked.expect("it does not find beside the first").unwrap();
         }
-        looking.join_all().await;
+        assert_eq!(runs.load(Ordering::SeqCst), 0, "it is still at it");
+        go.notify_one();
+        let (found, first) = finding.await.unwrap();
+        found.unwrap();
+        schedulers.push(first);
+        for scheduler in &mut schedulers {
+            scheduler.run_due().await.unwrap();
+        }
         assert_eq!(most.load(Ordering::SeqCst), 1, "side by side");
         assert_eq!(runs.load(Ordering::SeqCst), 1, "runs for one instant");
     }
@@ -298,7 +309,8 @@ async fn a_run_that_hangs_ends_by_its_timeout() {
 #[tokio::test]
 async fn a_long_run_keeps_its_lease_while_others_ask() {
     // Real time: the lease is shorter than the run, and has to be renewed.
-    let mill = Mill::open("memory:").await.unwrap();
+    let store = Faulty::over(Mill::open("memory:").await.unwrap().store());
+    let (mill, hold) = (Mill::over(store.clone()), Duration::from_millis(500));
     mill.declare::<Mail>().await.unwrap();
     let (inside, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let ended = Arc::new(AtomicU32::new(0));
@@ -306,18 +318,24 @@ async fn a_long_run_keeps_its_lease_while_others_ask() {
     let mut running = tokio::task::JoinSet::new();
     for _ in 0..3 {
         let (inside, most, ended) = (inside.clone(), most.clone(), ended.clone());
+        let store = store.clone();
         let find = move |_finding: Finding| {
             let (inside, most, ended) = (inside.clone(), most.clone(), ended.clone());
+            let store = store.clone();
             async move {
                 most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                tokio::time::sleep(Duration::from_millis(1_200)).await;
+                // Each time the lease is renewed, or another one asks for it.
+                let begun = Instant::now();
+                while begun.elapsed() < 2 * hold {
+                    store.called(Verb::Campaign, store.calls(Verb::Campaign) + 1).await;
+                }
                 inside.fetch_sub(1, Ordering::SeqCst);
                 ended.fetch_add(1, Ordering::SeqCst);
                 Ok::<(), String>(())
             }
         };
         let every = mill.schedule("find").every(Duration::from_secs(1)).finder("mails", find);
-        let scheduler = Scheduler::new(&mill).hold(Duration::from_millis(500)).schedule(every);
+        let scheduler = Scheduler::new(&mill).hold(hold).schedule(every);
         let mut stopped = stop.subscribe();
         running.spawn(scheduler.run(async move { drop(stopped.recv().await) }));
     }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::core::{Clock, ListRequest, SystemClock};
+use gristmill::core::{Clock, ListRequest, ScheduleName, SystemClock};
 use gristmill::schedule::{FIRE_HEADER, Missed, Scheduler};
 use gristmill::sqlite::{Options, SqliteStore, rusqlite};
+use gristmill::testing::{Faulty, Verb};
 use gristmill::{Mill, Timestamp};
 use tokio::sync::oneshot;
 
@@ -67,8 +68,8 @@ async fn outage(busy_timeout: Duration) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("test.db");
     let options = Options { busy_timeout, ..Options::default() };
-    let store = SqliteStore::open(&file, options).unwrap();
-    let mill = Mill::over_sqlite(Arc::new(store));
+    let store = Faulty::over(Arc::new(SqliteStore::open(&file, options).unwrap()));
+    let mill = Mill::over(store.clone());
     mill.declare::<Mail>().await.unwrap();
     let every = mill.schedule("s").every(Duration::from_secs(1)).missed(Missed::All);
     let scheduler = Scheduler::new(&mill).schedule(every.puts(&Mail::to("a")));
@@ -91,8 +92,10 @@ async fn outage(busy_timeout: Duration) {
     until("it is said", async || said.count(BACK) == 1).await;
     assert_eq!(said.count(AWAY), 1, "once, however long it lasts");
     // The last fire may stand while its look is under way still, and a stop would
-    // drop that look before it has counted. Between two fires nothing is.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // drop that look before it has counted. One that begins after a pause fires
+    // nothing, and those before it are over when it begins.
+    mill.store().pause_schedule(&ScheduleName::new("s").unwrap(), true, "me").await.unwrap();
+    store.called(Verb::Schedules, store.calls(Verb::Schedules) + 2).await;
     stop.send(()).unwrap();
     let report = running.await.unwrap().unwrap();
     let instants = instants(&mill).await;

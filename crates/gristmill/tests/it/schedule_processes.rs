@@ -72,7 +72,8 @@ fn torment(children: &mut Children, url: &str, long: Duration) -> (u32, u32) {
     let begun = Instant::now();
     let (mut killed, mut stopped) = (0, 0);
     while begun.elapsed() < long {
-        std::thread::sleep(Duration::from_millis(50 + dice.below(250)));
+        let time = |millis| std::thread::sleep(Duration::from_millis(millis));
+        time(50 + dice.below(250));
         let victim = dice.below(3) as usize;
         if dice.below(2) == 0 {
             children.0[victim].kill().unwrap();
@@ -81,7 +82,7 @@ fn torment(children: &mut Children, url: &str, long: Duration) -> (u32, u32) {
             killed += 1;
         } else {
             children.signal(victim, Signal::STOP);
-            std::thread::sleep(Duration::from_millis(dice.below(1_500)));
+            time(dice.below(1_500));
             children.signal(victim, Signal::CONT);
             stopped += 1;
         }

@@ -33,12 +33,10 @@ async fn program() {
             println!("begun");
             let how = how.clone();
             async move {
-                let forever = Duration::from_secs(600);
                 if how == "beside" {
-                    let blocks = move || std::thread::sleep(forever);
                     tokio::task::spawn_blocking(blocks).await.unwrap();
                 } else {
-                    std::thread::sleep(forever);
+                    blocks();
                 }
                 Ok::<(), String>(())
             }
@@ -47,6 +45,13 @@ async fn program() {
         .await
         .unwrap();
     println!("left {}", report.left.running);
+}
+
+/// Blocks its thread for ever.
+fn blocks() {
+    loop {
+        std::thread::park();
+    }
 }
 
 /// A program whose two handlers have begun.

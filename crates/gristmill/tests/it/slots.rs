@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use gristmill::Mill;
+use gristmill::testing::{Faulty, Verb};
 use gristmill::worker::{Context, Worker, WorkerHandle};
 use tokio::sync::Notify;
 
@@ -78,8 +78,17 @@ async fn slots_are_unique_over_workers_and_limit_what_runs() {
     for (mill, folder) in mills().await {
         mill.declare::<Mail>().slots(3).await.unwrap();
         let running = Running::default();
-        let workers = two_workers(&running, &mill, &folder).await;
+        let stores =
+            [Faulty::over(mill.store()), Faulty::over(other(&mill, &folder).await.store())];
+        let mut workers = Vec::new();
+        for store in &stores {
+            let worker = running.worker(&Mill::over(store.clone())).processors(2);
+            workers.push(worker.start().await.unwrap());
+        }
+        let looks = || stores.iter().map(|store| store.calls(Verb::Claim)).sum::<u64>();
+        let mut before = 0;
         for name in ["a", "b", "c", "d", "e"] {
+            before = looks();
             mill.put(Mail::to(name)).await.unwrap();
             if name < "d" {
                 running.begins(name).await;
@@ -90,7 +99,11 @@ async fn slots_are_unique_over_workers_and_limit_what_runs() {
         slots.sort_unstable();
         assert_eq!(slots, [0, 1, 2]);
         // The fourth processor is free, and all slots are taken.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        until("it has looked", async || looks() > before).await;
+        for store in &stores {
+            store.rests().await;
+        }
+        tokio::task::yield_now().await;
         assert!(running.of("d").is_none(), "three at once are allowed");
         // Whoever comes next has the slot that became free, not another.
         let freed = slot("b");

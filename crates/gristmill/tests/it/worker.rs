@@ -11,7 +11,7 @@ use gristmill::{Payload, RawTask, State, TaskType};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
 
-use crate::{Mail, mills};
+use crate::{Mail, first_lease_end, mills, until_though_blocked};
 
 async fn never() {
     std::future::pending().await
@@ -153,23 +153,38 @@ async fn a_hung_handler_ends_as_timed_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_that_block_every_thread_keep_their_leases() {
     for (mill, _folder) in mills().await {
-        mill.declare::<Mail>().with(|s| s.lease = Some(Duration::from_millis(200))).await.unwrap();
+        let lease = Duration::from_millis(200);
+        mill.declare::<Mail>().with(|s| s.lease = Some(lease)).await.unwrap();
         for n in 0..2 {
             mill.put(Mail::to(n)).await.unwrap();
         }
-        let report = Worker::new(&mill)
-            .handle(|_: Mail, _| async {
-                // Ten leases long, on a thread of the runtime: the worst a
-                // handler can do.
-                std::thread::sleep(Duration::from_secs(2));
-                Ok::<(), String>(())
+        let (release, blocks) = std::sync::mpsc::channel::<()>();
+        let blocks = Arc::new(Mutex::new(blocks));
+        let worker = Worker::new(&mill)
+            .handle(move |_: Mail, _| {
+                let blocks = blocks.clone();
+                async move {
+                    // On a thread of the runtime: the worst a handler can do.
+                    let _ = blocks.lock().unwrap().recv();
+                    Ok::<(), String>(())
+                }
             })
             .processors(2)
             .batch(1)
             .drain(true)
-            .run(never())
+            .start()
             .await
             .unwrap();
+        let processing = async || mill.inspect().queue("mails").await.unwrap().processing;
+        until_though_blocked("both run", async || processing().await == 2).await;
+        let first = first_lease_end(&mill).await.unwrap();
+        until_though_blocked("ten leases", async || {
+            let end = first_lease_end(&mill).await;
+            end.is_some_and(|end| end.since(first) >= lease * 10)
+        })
+        .await;
+        drop(release);
+        let report = worker.ended().await.unwrap();
         assert_eq!((report.done, report.lease_lost), (2, 0));
         let stats = mill.inspect().queue("mails").await.unwrap();
         assert_eq!((stats.counters.claimed, stats.counters.expired), (2, 0));

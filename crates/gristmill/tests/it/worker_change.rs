@@ -8,8 +8,9 @@ use std::time::Duration;
 use gristmill::worker::{Context, Worker};
 use gristmill::{Mill, TaskType};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
-use crate::{Mail, mills, unhurried, until};
+use crate::{Mail, gated, mills, until};
 
 macro_rules! task_type {
     ($name:ident, $queue:literal) => {
@@ -33,15 +34,15 @@ async fn done(mill: &Mill, queue: &str) -> u64 {
 async fn processors_come_and_go_and_queues_are_switched() {
     for (mill, _folder) in mills().await {
         mill.declare::<Drip>().await.unwrap();
-        let running = Arc::new(AtomicUsize::new(0));
-        let count = running.clone();
+        let (running, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        let (count, permits) = (running.clone(), gate.clone());
         let worker = Worker::new(&mill)
             .handle(move |_: Mail, context: Context| {
-                let count = count.clone();
+                let (count, permits) = (count.clone(), permits.clone());
                 async move {
                     count.fetch_add(1, Ordering::SeqCst);
                     tokio::select! {
-                        () = tokio::time::sleep(Duration::from_millis(300)) => {}
+                        permit = permits.acquire() => permit.unwrap().forget(),
                         () = context.cancelled() => {}
                     }
                     count.fetch_sub(1, Ordering::SeqCst);
@@ -63,13 +64,30 @@ async fn processors_come_and_go_and_queues_are_switched() {
         worker.move_processor(0, Some("drip")).unwrap();
         assert!(worker.move_processor(0, Some("drap")).unwrap_err().to_string().contains("drip"));
         worker.set_processors(2);
-        until("it", async || running.load(Ordering::SeqCst) <= 1).await;
+        // From here on one mail after the other ends.
+        let one_more = || gate.add_permits(1);
+        until("it", async || {
+            one_more();
+            running.load(Ordering::SeqCst) <= 1 && worker.stats().processors == 2
+        })
+        .await;
         mill.put(Drip(1)).await.unwrap();
-        until("it", async || done(&mill, "drip").await == 1).await;
+        until("it", async || {
+            one_more();
+            done(&mill, "drip").await == 1
+        })
+        .await;
         worker.serve("mails", false).unwrap();
-        until("it", async || running.load(Ordering::SeqCst) == 0).await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(running.load(Ordering::SeqCst), 0);
+        let in_hand = async || mill.inspect().queue("mails").await.unwrap().processing;
+        until("it", async || {
+            one_more();
+            in_hand().await == 0
+        })
+        .await;
+        // Both have looked round and found nothing that they serve.
+        until("both wait", async || worker.stats().idle == 2).await;
+        assert_eq!((in_hand().await, running.load(Ordering::SeqCst)), (0, 0));
+        assert!(mill.inspect().queue("mails").await.unwrap().ready > 0);
         worker.serve("mails", true).unwrap();
         until("it", async || running.load(Ordering::SeqCst) == 1).await;
         assert!(worker.stats().store_away.is_none());
@@ -88,8 +106,10 @@ async fn a_maximum_and_slots_limit_what_runs_side_by_side() {
         mill.put_all((0..12).map(Mail::to)).run().await.unwrap();
         mill.put_all((0..12).map(Drip)).run().await.unwrap();
         let most: Arc<Mutex<[(usize, usize); 2]>> = Arc::default();
+        let (inside, gate) = (most.clone(), Arc::new(Semaphore::new(0)));
+        let permits = gate.clone();
         let enter = move |which: usize| {
-            let most = most.clone();
+            let (most, permits) = (most.clone(), permits.clone());
             async move {
                 {
                     let mut most = most.lock().unwrap();
@@ -97,23 +117,29 @@ async fn a_maximum_and_slots_limit_what_runs_side_by_side() {
                     most[which].1 = most[which].1.max(most[which].0);
                     assert!(most[0].1 <= 2 && most[1].1 <= 3, "{most:?}");
                 }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                permits.acquire().await.unwrap().forget();
                 most.lock().unwrap()[which].0 -= 1;
                 Ok::<(), String>(())
             }
         };
         let also = enter.clone();
-        let report = Worker::new(&mill)
+        let worker = Worker::new(&mill)
             .handle(move |_: Mail, _| enter(0))
             .handle(move |_: Drip, context: Context| {
                 assert!(context.slot.is_some_and(|slot| slot < 3));
                 also(1)
             })
             .processors(8)
-            .drain(true)
-            .run(std::future::pending())
-            .await
-            .unwrap();
+            .drain(true);
+        let running = tokio::spawn(worker.run(std::future::pending()));
+        let full = || inside.lock().unwrap().map(|(now, _)| now) == [2, 3];
+        until("as many as may", async || full()).await;
+        until("the end", async || {
+            gate.add_permits(1);
+            running.is_finished()
+        })
+        .await;
+        let report = running.await.unwrap().unwrap();
         // A draining processor that finds every place taken ends; the others
         // do the rest.
         assert_eq!((report.done, report.not_done), (24, 0));
@@ -150,11 +176,15 @@ async fn behind_a_flood(mill: &Mill, flood: u64, trickle: usize) {
         async { Ok::<(), String>(()) }
     };
     let (also, flood) = (start.clone(), count.clone());
+    // The flood stands still while somebody puts.
+    let gate = Arc::new(Semaphore::new(0));
+    let permits = gate.clone();
     let worker = Worker::new(mill)
         .handle(move |_: Flood, _| {
             flood.fetch_add(1, Ordering::SeqCst);
-            async {
-                tokio::time::sleep(Duration::from_micros(1)).await;
+            let permits = permits.clone();
+            async move {
+                permits.acquire().await.map_err(|e| e.to_string())?.forget();
                 Ok::<(), String>(())
             }
         })
@@ -164,13 +194,18 @@ async fn behind_a_flood(mill: &Mill, flood: u64, trickle: usize) {
         .start()
         .await
         .unwrap();
-    for _ in 0..trickle {
+    until("the flood", async || count.load(Ordering::SeqCst) > 0).await;
+    for drips in 1..=trickle {
         let now = count.load(Ordering::SeqCst) as u64;
         mill.put(Drip(now)).await.unwrap();
         mill.put(Drop(now)).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        until("both ran", async || {
+            gate.add_permits(50);
+            waits.lock().unwrap().len() == 2 * drips
+        })
+        .await;
     }
-    until("it", async || waits.lock().unwrap().len() == 2 * trickle).await;
+    gate.add_permits(1_000);
     worker.stop().await.unwrap();
     let longest = waits.lock().unwrap().iter().copied().max().unwrap();
     // A rotation is a batch from each: fifty of the flood. One may be in
@@ -207,16 +242,23 @@ async fn an_alert_says_that_tasks_wait_too_long() {
 async fn a_pause_gives_back_what_was_claimed_ahead() {
     for (mill, _folder) in mills().await {
         mill.put_all((0..500).map(Mail::to)).run().await.unwrap();
-        let worker = unhurried(&mill).await;
+        let (worker, gate) = gated(&mill).await;
+        let one_more = || gate.add_permits(1);
+        gate.add_permits(51);
         until("it", async || done(&mill, "mails").await > 50).await;
         let queue = gristmill::QueueName::new("mails").unwrap();
         mill.store().pause_queue(&queue, true, "me").await.unwrap();
         // What is in hand finishes, the rest waits with its attempts.
         let stats = || async { mill.inspect().queue("mails").await.unwrap() };
-        until("it", async || stats().await.processing == 0).await;
+        until("it", async || {
+            one_more();
+            stats().await.processing == 0
+        })
+        .await;
         let (waiting, finished) = (stats().await.ready, stats().await.counters.done);
         assert!(waiting > 0 && waiting + finished == 500);
         mill.store().pause_queue(&queue, false, "me").await.unwrap();
+        gate.add_permits(500);
         until("it", async || done(&mill, "mails").await == 500).await;
         assert_eq!(worker.stop().await.unwrap().not_done, 0);
     }

@@ -83,7 +83,7 @@ async fn put_to_start(mill: &Mill, puts: u32) -> (Duration, Duration) {
         .unwrap();
     let mut waits = Vec::new();
     for n in 0..puts {
-        tokio::time::sleep(Duration::from_millis(3)).await;
+        crate::until("it waits", async || worker.stats().idle == 1).await;
         let put = Instant::now();
         mill.put(Mail::to(n)).await.unwrap();
         waits.push(started.recv().await.unwrap() - put);
@@ -124,8 +124,8 @@ async fn a_thousand_idle_processors_cost_next_to_nothing() {
         .start()
         .await
         .unwrap();
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!((worker.stats().processors, worker.stats().idle), (1_000, 1_000));
+    crate::until("all wait", async || worker.stats().idle == 1_000).await;
+    assert_eq!(worker.stats().processors, 1_000);
     let (before, start) = (cpu(), Instant::now());
     tokio::time::sleep(Duration::from_secs(10)).await;
     let share = (cpu() - before).as_secs_f64() / start.elapsed().as_secs_f64();

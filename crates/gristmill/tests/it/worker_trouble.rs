@@ -8,20 +8,23 @@ use std::time::{Duration, Instant};
 use gristmill::QueueName;
 use gristmill::core::{Action, ClaimRequest, Clock, Operation, Selection, Token, WorkerId};
 use gristmill::sqlite::rusqlite::Connection;
-use gristmill::testing::TestMill;
+use gristmill::testing::{ManualClock, TestMill};
 use gristmill::worker::{Context, Worker};
+use tokio::sync::Notify;
 
 use crate::said::Said;
-use crate::{Mail, mills, unhurried, until, within};
+use crate::{Mail, gated, mills, ticking, until, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_waits_for_a_store_that_is_away_and_goes_on() {
     let (mill, folder) = mills().await.pop().unwrap();
     mill.put_all((0..200).map(Mail::to)).run().await.unwrap();
-    let worker = unhurried(&mill).await;
+    let (worker, gate) = gated(&mill).await;
+    gate.add_permits(1);
     until("a first one", async || worker.stats().report.done > 0).await;
     let thief = Connection::open(folder.path().join("test.db")).unwrap();
     thief.execute_batch("BEGIN IMMEDIATE").unwrap();
+    gate.add_permits(200);
     let locked = Instant::now();
     let away = || worker.stats().store_away;
     within(Duration::from_secs(3), "it says so", async || away().is_some()).await;
@@ -96,7 +99,9 @@ async fn what_does_not_start_within_two_seconds_goes_back() {
         mill.put_all((0..30).map(Mail::to)).run().await.unwrap();
         let runs = Arc::new(AtomicU32::new(0));
         let count = runs.clone();
+        let clock = Arc::new(ManualClock::default());
         let worker = Worker::new(&mill)
+            .clock(clock.clone())
             .handle(move |_: Mail, context: Context| {
                 let run = count.fetch_add(1, Ordering::SeqCst);
                 async move {
@@ -111,7 +116,13 @@ async fn what_does_not_start_within_two_seconds_goes_back() {
             .start()
             .await
             .unwrap();
-        within(Duration::from_secs(4), "all but one are back", async || {
+        let many = async || mill.inspect().queue("mails").await.unwrap().processing > 1;
+        until("it hangs", async || runs.load(Ordering::SeqCst) == 6 && many().await).await;
+        clock.advance(Duration::from_millis(1_999));
+        tokio::task::yield_now().await;
+        assert!(many().await, "they have a millisecond left");
+        clock.advance(Duration::from_millis(1));
+        until("all but one are back", async || {
             let stats = mill.inspect().queue("mails").await.unwrap();
             (stats.processing, stats.ready) == (1, 24)
         })
@@ -152,6 +163,9 @@ async fn an_operator_cancels_what_runs() {
     }
 }
 
+/// What is said of a cycle that takes too long.
+const SLOW: &str = "a cycle takes too long";
+
 #[tokio::test]
 async fn a_cycle_that_takes_too_long_is_reported_once() {
     let said = Said::default();
@@ -159,22 +173,33 @@ async fn a_cycle_that_takes_too_long_is_reported_once() {
     for (mill, _folder) in mills().await {
         mill.put(Mail::to("slow")).await.unwrap();
         mill.put(Mail::to("quick")).await.unwrap();
-        let report = Worker::new(&mill)
-            .handle(|mail: Mail, _| async move {
-                if mail.to == "slow" {
-                    tokio::time::sleep(Duration::from_millis(500)).await;
+        let (clock, go) = (Arc::new(ManualClock::default()), Arc::new(Notify::new()));
+        let ends = go.clone();
+        let worker = Worker::new(&mill)
+            .clock(clock.clone())
+            .handle(move |mail: Mail, _| {
+                let ends = ends.clone();
+                async move {
+                    if mail.to == "slow" {
+                        ends.notified().await;
+                    }
+                    Ok::<(), String>(())
                 }
-                Ok::<(), String>(())
             })
             .batch(1)
-            .slow_cycle(Duration::from_millis(100))
-            .drain(true)
-            .run(std::future::pending())
-            .await
-            .unwrap();
+            .slow_cycle(Duration::from_secs(10))
+            .drain(true);
+        let running = tokio::spawn(worker.run(std::future::pending()));
+        let before = said.count(SLOW);
+        let once = async || said.count(SLOW) == before + 1;
+        ticking(&clock, Duration::from_secs(1), "it is said", once).await;
+        assert!(clock.monotonic() >= Duration::from_secs(10), "{:?}", clock.monotonic());
+        clock.advance(Duration::from_secs(20));
+        go.notify_one();
+        let report = running.await.unwrap().unwrap();
         assert_eq!((report.done, report.slow_cycles), (2, 1));
     }
-    assert_eq!(said.count("a cycle takes too long"), 2, "one a store");
+    assert_eq!(said.count(SLOW), 2, "one a store");
     assert_eq!(gristmill::worker::SLOW_CYCLE, Duration::from_secs(10));
 }
 
@@ -255,16 +280,10 @@ async fn a_drain_outlasts_what_a_jump_holds_back() {
     assert_eq!(mill.store().claim(claim).await.unwrap().tasks.len(), 1);
     let clock = mill.clock();
     clock.set_wall(clock.now().after(Duration::from_secs(3600)));
-    let ticking = async {
-        loop {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            mill.clock().advance(Duration::from_millis(5));
-        }
-    };
     let worker = Worker::new(&mill).handle(|_: Mail, _| async { Ok::<(), String>(()) });
-    let report = tokio::select! {
-        report = worker.drain(true).run(std::future::pending::<()>()) => report.unwrap(),
-        () = ticking => unreachable!(),
-    };
-    assert_eq!(report.done, 1);
+    let worker = worker.clock(clock.clone()).drain(true);
+    let running = tokio::spawn(worker.run(std::future::pending::<()>()));
+    let ended = async || running.is_finished();
+    ticking(clock, Duration::from_millis(50), "it ends", ended).await;
+    assert_eq!(running.await.unwrap().unwrap().done, 1);
 }

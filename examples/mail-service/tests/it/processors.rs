@@ -152,7 +152,12 @@ async fn a_stop_waits_for_what_runs_and_gives_back_the_rest() {
     eventually("a batch", || gate.batches().len() == 1).await;
     let permits = gate.permits.clone();
     let (report, ()) = tokio::join!(worker.stop(), async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        // It has heard of the stop, and waits.
+        let mut stopping = false;
+        while !stopping {
+            let workers = mill.inspect().workers().await.unwrap();
+            stopping = workers.iter().any(|worker| worker.report.stopping);
+        }
         permits.add_permits(1);
     });
     assert_eq!(report.unwrap().done, 20, "the batch that ran");
@@ -197,9 +202,10 @@ async fn the_manager_moves_processors_to_the_longer_queue() {
     // A permit every few milliseconds: far too slow for what comes.
     let pace = gate.permits.clone();
     let pacing = tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
         loop {
+            ticks.tick().await;
             pace.add_permits(1);
-            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
     put(&mill, 20, 50_000).await;

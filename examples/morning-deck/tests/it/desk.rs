@@ -328,3 +328,8 @@ pub(crate) fn rss(stories: &[u32]) -> String {
         .collect();
     format!("<rss><channel>{items}</channel></rss>")
 }
+
+/// Gives what must not come this time: no signal can say that nothing happens.
+pub(crate) async fn nothing_comes_within(time: Duration) {
+    tokio::time::sleep(time).await;
+}

@@ -6,7 +6,10 @@ use gristmill::TaskType;
 use morning_deck::fetch::Kind;
 use morning_deck::item::EnrichItem;
 
-use crate::desk::{BOTH, Desk, MINUTE, rss};
+use crate::desk::{BOTH, Desk, MINUTE, nothing_comes_within, rss};
+
+/// In which one more would have come.
+const A_MOMENT: Duration = Duration::from_millis(200);
 
 #[tokio::test]
 async fn a_queue_that_is_not_enabled_is_neither_filled_nor_served() {
@@ -71,8 +74,7 @@ async fn as_many_items_are_enriched_side_by_side_as_there_are_workers() {
         desk.ai.set_open(false);
         let watching = async {
             desk.ai.asked(3).await;
-            // No signal can say that nothing more comes; give it the time.
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            nothing_comes_within(A_MOMENT).await;
             assert_eq!(desk.ai.articles().len(), 3);
             desk.ai.set_open(true);
         };
@@ -95,7 +97,7 @@ async fn as_many_sources_are_fetched_side_by_side_as_there_are_workers() {
         desk.web.set_open(false);
         let watching = async {
             desk.web.asked_for(3).await;
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            nothing_comes_within(A_MOMENT).await;
             assert_eq!(desk.web.seen().len(), 3);
             desk.web.set_open(true);
         };
@@ -119,7 +121,7 @@ async fn as_many_briefings_are_executed_side_by_side_as_there_are_workers() {
         let watching = async {
             // Two, unless another number is configured.
             desk.mail.connected(2).await;
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            nothing_comes_within(A_MOMENT).await;
             assert_eq!(desk.mail.connections(), 2);
             desk.mail.set_open(true);
         };

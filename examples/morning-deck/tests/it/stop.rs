@@ -10,7 +10,7 @@ use morning_deck::item::EnrichItem;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::desk::{BOTH, Desk, MINUTE, PATIENCE};
+use crate::desk::{BOTH, Desk, MINUTE, PATIENCE, nothing_comes_within};
 
 /// The running application, and what stops and forces it.
 struct Running {
@@ -71,8 +71,7 @@ async fn what_runs_may_finish_and_nothing_more_is_begun() {
 async fn finishes(place: QueuePlace) {
     let (desk, mut running) = in_the_middle(place, "").await;
     running.stop();
-    // No signal can say that nothing happens; give it the time.
-    tokio::time::sleep(AFTER_A_CANCEL).await;
+    nothing_comes_within(AFTER_A_CANCEL).await;
     assert!(!running.ended.is_finished(), "it waits for what runs");
     assert!(!desk.ai.was_dropped());
     desk.ai.set_open(true);

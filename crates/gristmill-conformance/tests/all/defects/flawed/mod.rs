@@ -104,3 +104,10 @@ impl Harness for FlawedHarness {
         self.handle()
     }
 }
+
+/// Lets everybody else have a good many turns.
+async fn give_way() {
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+}

@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use gristmill_core::{
     NewTask, OnDuplicate, Payload, PutAnswer, PutReport, PutRequest, Refusal, Result,
     StandingPlace, Start, Store, StoreError, TaskId,
 };
 
-use super::{Defect, Flawed, lock};
+use super::{Defect, Flawed, give_way, lock};
 
 impl Flawed {
     pub(super) async fn flawed_put(&self, mut request: PutRequest) -> Result<PutReport> {
@@ -195,8 +194,8 @@ impl Flawed {
         for task in request.tasks {
             report.answers.push(self.put_single(&request.queue, task).await?);
             if report.answers.len() == 1 {
-                // Long enough for a reader to look.
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                // Long enough for a reader to look: it has its turn before us.
+                give_way().await;
             }
         }
         Ok(report)

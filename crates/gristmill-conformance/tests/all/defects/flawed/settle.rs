@@ -1,7 +1,6 @@
 //! Settlements, and what operators and schedules do, gone wrong.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use gristmill_core::{
     Action, Became, Fire, FireAnswer, FollowUp, Operation, OperationAnswer, OperationReport,
@@ -9,7 +8,7 @@ use gristmill_core::{
     Settlement, State, Store, TaskId, When,
 };
 
-use super::{Defect, Flawed, lock};
+use super::{Defect, Flawed, give_way, lock};
 
 impl Flawed {
     pub(super) async fn flawed_settle(
@@ -170,8 +169,8 @@ impl Flawed {
             let first = Settlement { follow_ups: Vec::new(), ..settlement.clone() };
             let mut answer = self.inner().settle(vec![first]).await?.remove(0);
             if let SettleAnswer::Recorded { follow_ups, .. } = &mut answer {
-                // Long enough for a reader to look.
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                // Long enough for a reader to look: it has its turn before us.
+                give_way().await;
                 *follow_ups = self.put_follow_ups(settlement).await?;
             }
             answers.push(answer);

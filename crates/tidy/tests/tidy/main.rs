@@ -11,6 +11,7 @@ mod manifest;
 mod orphans;
 mod repo;
 mod seeds;
+mod sleeps;
 mod sql;
 mod text;
 
@@ -80,6 +81,11 @@ fn nothing_unfinished_and_no_local_paths() -> io::Result<()> {
 #[test]
 fn files_stay_short() -> io::Result<()> {
     hold(text::lengths)
+}
+
+#[test]
+fn tests_sleep_only_where_they_must() -> io::Result<()> {
+    hold(sleeps::listed)
 }
 
 #[test]

@@ -1,4 +1,44 @@
 -- Claiming: the front of the queue under a new lease.
+--
+-- Why this is not thirty lines. A queue on PostgreSQL can be one statement,
+--
+--     UPDATE task SET token = …, until = … WHERE id IN (SELECT id FROM task
+--      WHERE queue = … AND state = 'pending' AND run_at <= now()
+--      ORDER BY priority, run_at, id LIMIT 10 FOR UPDATE SKIP LOCKED) RETURNING *
+--
+-- and each part of this file stands for something that goes wrong with it:
+--
+--   one row a claim   That UPDATE leaves a dead row and dead index entries a task,
+--                     and its settlement once more. Here the tasks leave `task` and
+--                     stand in one row of `lease` (the last statement of claim_tasks).
+--   next_level        One index cannot give what is due in the order of priorities:
+--                     ten thousand urgent tasks that are delayed would be walked over
+--                     by every claim. So the levels are asked one by one, and of each
+--                     the due ones stand together.
+--   p_levels, …       What was claimed is dead and stays in front of the index until a
+--                     vacuum, for hours if somebody's transaction is open. A process
+--                     begins where its last claim ended, or the rate falls with
+--                     every task done. p_sweep finds what came back in front of that.
+--   expire, p_clean   A worker that died is noticed by who wants work, with no process
+--                     in charge of it. Looking for ended leases walks over dead entries
+--                     too, so what was seen clean is not looked at again.
+--   p_held            After the clock jumped, leases that seem to have ended have not.
+--   flight, set_aside Two tasks of a key never run side by side, also when one was put
+--                     while the other was being claimed: a unique index decides, and
+--                     who loses is set aside instead of waiting.
+--   markers           A put in a transaction that committed by now is answered by the
+--                     run that begins here; else its change would have none.
+--   suspects          A task whose lease ran out may have killed its worker. It is taken
+--                     alone, or it would take its neighbours' attempts along each time.
+--   p_bytes           A thousand payloads of a megabyte are not one answer.
+--   slots             So many of a group at a time, whoever claims: one claimer of such
+--                     a queue at a time, the first free slot, other groups not hidden.
+--   counts            Every move appends to `delta`, so that nobody ever counts rows.
+--   asynchronous      A lost claim is only a redelivery, so it need not wait for the
+--                     disk; unless it took leases away, whose tokens would be good again.
+--
+-- What holds all of it together: places (ctid) go from function to function, locked;
+-- plans are those of force_generic_plan with scans and sorts off (tests/it/plans.rs).
 
 -- Picks tasks of one priority, from the front or from behind a hint: locks
 -- them and takes their keys into flight. The cost is that of the tasks picked:
@@ -17,14 +57,34 @@ CREATE FUNCTION gristmill.pick(
 )
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_suspect boolean;
-    v_keyed   tid[];
-    v_flown   bigint[];
-    v_cut     integer;
+    v_suspect  boolean;
+    v_keyed    tid[];
+    v_flown    bigint[];
+    v_cut      integer;
+    -- From where to where: everything, behind the hint, or up to it.
+    v_after    timestamptz := CASE WHEN p_front THEN '-infinity'
+                                   ELSE coalesce(p_hint, '-infinity') END;
+    v_after_id bigint      := CASE WHEN p_front OR p_hint IS NULL THEN 0 ELSE p_hint_id END;
+    v_until    timestamptz := CASE WHEN p_front THEN p_hint ELSE 'infinity' END;
+    v_until_id bigint      := CASE WHEN p_front THEN p_hint_id ELSE 9223372036854775807 END;
 BEGIN
     full_up := false;
     LOOP
-        IF p_source IS NOT NULL THEN
+        IF p_source IS NULL THEN
+            SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
+                   array_agg(p.ctid) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
+                   bool_or(p.delayed)
+              INTO places, v_suspect, bytes, v_keyed, any_delayed
+              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
+                      FROM gristmill.task t
+                     WHERE t.queue = p_queue AND NOT t.blocked
+                       AND t.priority = p_level AND t.run_at <= p_now
+                       AND (t.run_at, t.id) > (v_after, v_after_id)
+                       AND (t.run_at, t.id) <= (v_until, v_until_id)
+                     ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
+        ELSE
+            -- The same of one source, which has an index of its own: a plan that could
+            -- be either would be neither.
             SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
                    array_agg(p.ctid) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
                    bool_or(p.delayed)
@@ -33,38 +93,8 @@ BEGIN
                       FROM gristmill.task t
                      WHERE t.queue = p_queue AND t.source = p_source AND NOT t.blocked
                        AND t.priority = p_level AND t.run_at <= p_now
-                     ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
-        ELSIF p_front THEN
-            SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
-                   array_agg(p.ctid) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
-                   bool_or(p.delayed)
-              INTO places, v_suspect, bytes, v_keyed, any_delayed
-              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
-                      FROM gristmill.task t
-                     WHERE t.queue = p_queue AND NOT t.blocked
-                       AND t.priority = p_level AND t.run_at <= p_now
-                       AND (t.run_at, t.id) <= (p_hint, p_hint_id)
-                     ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
-        ELSIF p_hint IS NOT NULL THEN
-            SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
-                   array_agg(p.ctid) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
-                   bool_or(p.delayed)
-              INTO places, v_suspect, bytes, v_keyed, any_delayed
-              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
-                      FROM gristmill.task t
-                     WHERE t.queue = p_queue AND NOT t.blocked
-                       AND t.priority = p_level AND t.run_at <= p_now
-                       AND (t.run_at, t.id) > (p_hint, p_hint_id)
-                     ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
-        ELSE
-            SELECT array_agg(p.ctid), bool_or(p.expiries > 0), sum(octet_length(p.payload)),
-                   array_agg(p.ctid) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight),
-                   bool_or(p.delayed)
-              INTO places, v_suspect, bytes, v_keyed, any_delayed
-              FROM (SELECT t.ctid, t.expiries, t.payload, t.key, t.in_flight, t.delayed
-                      FROM gristmill.task t
-                     WHERE t.queue = p_queue AND NOT t.blocked
-                       AND t.priority = p_level AND t.run_at <= p_now
+                       AND (t.run_at, t.id) > (v_after, v_after_id)
+                       AND (t.run_at, t.id) <= (v_until, v_until_id)
                      ORDER BY t.run_at, t.id LIMIT p_max FOR UPDATE SKIP LOCKED) p;
         END IF;
         IF places IS NULL THEN

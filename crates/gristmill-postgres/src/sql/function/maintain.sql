@@ -113,7 +113,9 @@ BEGIN
                                       FOR UPDATE SKIP LOCKED))
         RETURNING d.*
     )
-    INSERT INTO gristmill.delta
+    INSERT INTO gristmill.delta (at, queue, ready, delayed, blocked, processing, failed_now,
+        done_kept, put, duplicate, replaced, refused, claimed, done, retried, failed, released,
+        expired, lease_lost, cancelled, discarded, resolved, operator_retried, subject_gone)
     SELECT date_trunc('minute', g.at), g.queue, nullif(sum(g.ready), 0),
            nullif(sum(g.delayed), 0), nullif(sum(g.blocked), 0), nullif(sum(g.processing), 0),
            nullif(sum(g.failed_now), 0), nullif(sum(g.done_kept), 0), nullif(sum(g.put), 0),

@@ -43,8 +43,8 @@ GRANT EXECUTE ON FUNCTION gristmill.stats, gristmill.schedules, gristmill.as_jso
 GRANT EXECUTE ON FUNCTION gristmill.add_queue, gristmill.declare_queue, gristmill.pause,
       gristmill.resume, gristmill.retry_failed, gristmill.retry_failed_task, gristmill.resolve,
       gristmill.discard, gristmill.cancel, gristmill.add_schedule, gristmill.pause_schedule,
-      gristmill.resume_schedule, gristmill.remove_schedule, gristmill.requeue_expired,
-      gristmill.maintain, gristmill.wake
+      gristmill.resume_schedule, gristmill.fire_schedule, gristmill.remove_schedule,
+      gristmill.requeue_expired, gristmill.maintain, gristmill.wake
    TO gristmill_admin;
 
 -- Programs that use the library or the command line: they run statements on the

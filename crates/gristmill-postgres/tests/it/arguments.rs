@@ -52,6 +52,24 @@ const REFUSED: &[(&str, &str)] = &[
     ("enqueue_many('q', ARRAY['1']::jsonb[], caller_ids => '[2:2]={a}')", "caller_ids"),
     ("enqueue_many('q', ARRAY['1']::jsonb[], caller_ids => ARRAY[''])", "caller_ids"),
     ("enqueue_many('q', ARRAY['1']::jsonb[], delay => '-1 s')", "delay"),
+    ("enqueue_many('q', ARRAY['1', '2']::jsonb[], delays => ARRAY['1 s']::interval[])", "delays"),
+    ("enqueue_many('q', ARRAY['1']::jsonb[], delays => ARRAY['-1 s']::interval[])", "delays"),
+    (
+        "enqueue_many('q', ARRAY['1']::jsonb[], delays => ARRAY['1 s']::interval[], \
+         run_ats => ARRAY[now()])",
+        "delays",
+    ),
+    (
+        "enqueue_many('q', ARRAY['1']::jsonb[], run_ats => ARRAY['infinity']::timestamptz[])",
+        "run_ats",
+    ),
+    ("enqueue_many('q', ARRAY['1']::jsonb[], run_ats => ARRAY[now(), now()])", "run_ats"),
+    ("enqueue_many('q', ARRAY['1']::jsonb[], priorities => ARRAY[40000])", "priorities"),
+    ("enqueue_many('q', ARRAY['1']::jsonb[], priorities => '{}')", "priorities"),
+    ("enqueue_many('q', ARRAY['1']::jsonb[], groups => ARRAY[''])", "groups"),
+    ("enqueue_many('q', ARRAY['1']::jsonb[], groups => '[0:0]={a}')", "groups"),
+    ("enqueue_many('q', ARRAY['1']::jsonb[], sources => ARRAY[repeat('s', 513)])", "sources"),
+    ("enqueue_many('q', ARRAY['1']::jsonb[], sources => ARRAY['a', 'b'])", "sources"),
     ("claim(NULL)", "queue"),
     ("claim('q', NULL)", "limit"),
     ("claim('q', 0)", "limit"),
@@ -106,6 +124,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("add_schedule('s', 'q', '* * * * *', missed => 'never')", "missed"),
     ("add_schedule('s', 'q', '* * * * *', overlap => NULL)", "overlap"),
     ("pause_schedule(NULL)", "name"),
+    ("fire_schedule(NULL)", "name"),
     ("remove_schedule(NULL)", "name"),
 ];
 
@@ -218,6 +237,106 @@ async fn many_are_put_later_in_their_group_and_of_their_source() {
         AND t.headers = '{\"a\": \"b\"}'";
     assert_eq!(client.query_one(stand, &[]).await.unwrap().get::<_, i64>(0), 2);
     assert!(claim(&store, "q", 9).await.tasks.is_empty());
+}
+
+/// Each task has its own; where it has none, what is said for all, or the default.
+#[tokio::test]
+async fn of_many_each_has_a_time_a_priority_a_group_and_a_source_of_its_own() {
+    let database = database_within().await;
+    database.psql("SELECT gristmill.add_queue('q')").unwrap();
+    let put = |said: &str| {
+        let call = format!(
+            "SELECT count(*) FROM gristmill.enqueue_many('q', ARRAY['1', '2', '3']::jsonb[], {said})"
+        );
+        assert_eq!(database.psql(&call).unwrap(), "3", "{said}");
+        let stand =
+            "SELECT (extract(epoch FROM t.run_at - t.created_at) / 60)::integer, t.priority,
+                t.\"group\", t.source FROM gristmill.tasks t ORDER BY t.payload::text";
+        let stand = database.psql(stand).unwrap();
+        database.psql("SELECT gristmill.cancel(t.id) FROM gristmill.tasks t").unwrap();
+        stand
+    };
+    let stand = put(
+        "delays => ARRAY['1 hour', NULL, '2 hours']::interval[], priorities => ARRAY[NULL, -2, 3],
+         groups => ARRAY['g', NULL, 'h'], sources => ARRAY[NULL, 's', NULL]",
+    );
+    assert_eq!(stand, "60|0|g|\n0|-2||s\n120|3|h|");
+    let stand = put(
+        "delays => ARRAY['1 hour', NULL, NULL]::interval[], delay => '5 minutes', priority => 7,
+         run_ats => ARRAY[NULL, NULL, now() + interval '20 minutes'],
+         priorities => ARRAY[NULL, 0, NULL], \"group\" => 'all', groups => ARRAY[NULL, 'g', NULL],
+         source => 'web', sources => ARRAY[NULL, NULL, 's']",
+    );
+    assert_eq!(stand, "60|7|all|web\n5|0|g|web\n20|7|all|s");
+    // What begins now stands in the order of the list, whether it says so or not.
+    let order = "SELECT string_agg(t.payload::text, ' ' ORDER BY t.run_at, t.id)
+                   FROM gristmill.tasks t";
+    database
+        .psql(
+            "SELECT gristmill.enqueue_many('q', ARRAY['1', '2', '3']::jsonb[],
+                 delays => ARRAY[NULL, '0 s', NULL]::interval[])",
+        )
+        .unwrap();
+    assert_eq!(database.psql(order).unwrap(), "1 2 3");
+    database.psql("SELECT gristmill.cancel(t.id) FROM gristmill.tasks t").unwrap();
+    // As node-postgres and psycopg send them: without types.
+    let client = application(&database.url()).await;
+    client
+        .batch_execute(
+            "PREPARE untyped AS SELECT * FROM gristmill.enqueue_many($1, $2, $3, delays => $4,
+                 priorities => $5, groups => $6, sources => $7, run_ats => $8);
+             EXECUTE untyped('q', '{1,2}', '{a,NULL}', '{\"1 day\",NULL}', '{1,2}', '{g,NULL}', NULL,
+                 NULL)",
+        )
+        .await
+        .unwrap();
+    let stand = "SELECT count(*) FROM gristmill.tasks t
+                  WHERE t.priority = 1 AND t.key = 'a' AND t.\"group\" = 'g'";
+    assert_eq!(database.psql(stand).unwrap(), "1");
+}
+
+/// By SQL as by hand: whatever the rule and a pause say, and deciding nothing.
+#[tokio::test]
+async fn a_schedule_is_fired_by_sql_as_by_hand() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    let client = application(&database.url()).await;
+    let add = "SELECT gristmill.add_queue('q'); SELECT gristmill.add_queue('full', capacity => 1);
+        SELECT gristmill.add_schedule('often', 'q', every => '1 day', payload => '{\"n\": 1}');
+        SELECT gristmill.add_schedule('alone', 'q', every => '1 day', overlap => 'skip');
+        SELECT gristmill.add_schedule('full', 'full', every => '1 day');
+        SELECT gristmill.enqueue('full', '1'); SELECT gristmill.pause_schedule('often')";
+    client.batch_execute(add).await.unwrap();
+    let before = store.schedules().await.unwrap();
+    let fire = |name: &str| {
+        let call = format!("SELECT outcome, id, reason FROM gristmill.fire_schedule('{name}')");
+        database.psql(&call).unwrap()
+    };
+    let (first, second) = (fire("often"), fire("often"));
+    assert!(first.starts_with("fired|") && second.starts_with("fired|"), "{first} {second}");
+    let alone = fire("alone");
+    assert_eq!(fire("alone"), alone.replace("fired", "overlaps"), "the one before stands");
+    assert_eq!(fire("full"), "refused||queue_full");
+    let tasks = claim(&store, "q", 9).await.tasks;
+    assert_eq!(tasks.len(), 3);
+    assert_eq!(tasks[0].payload.bytes.as_ref(), b"{\"n\": 1}");
+    assert_eq!(tasks[0].headers["gristmill-schedule"], "often");
+    let after = store.schedules().await.unwrap();
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!(before.decided_until, after.decided_until, "nothing is decided");
+        let fired = after.declared.name.as_str() != "full";
+        assert_eq!(after.last_fire.is_some(), fired);
+        assert_eq!(after.last_tasks.len(), usize::from(fired));
+    }
+    let at: gristmill_core::Timestamp = tasks[1].headers["gristmill-fire"].parse().unwrap();
+    assert_eq!(after.iter().find(|one| one.paused).unwrap().last_fire, Some(at));
+    // A finder is code: the program that has it is asked.
+    database.psql("UPDATE gristmill.schedule SET payload = NULL WHERE name = 'often'").unwrap();
+    assert_eq!(fire("often"), "asked||");
+    let asked = store.schedules().await.unwrap();
+    assert!(asked.iter().find(|one| one.paused).unwrap().asked().is_some());
+    let (code, ..) = code_of(&client, "SELECT gristmill.fire_schedule('nobody')").await;
+    assert_eq!(code, SqlState::from_code("GM404"));
 }
 
 /// What SQL takes as a rule is what the scheduler can read.

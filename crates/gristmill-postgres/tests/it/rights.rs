@@ -37,6 +37,7 @@ const ADMIN: &[&str] = &[
     "cancel",
     "declare_queue",
     "discard",
+    "fire_schedule",
     "maintain",
     "pause",
     "pause_schedule",

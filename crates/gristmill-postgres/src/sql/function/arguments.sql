@@ -71,6 +71,15 @@ BEGIN
 END
 $$;
 
+-- The same of each entry of a list.
+CREATE FUNCTION gristmill.check_texts(p_argument text, p_texts text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM gristmill.check_text(p_argument, t.text) FROM unnest(p_texts) t (text)
+      WHERE t.text = '' OR octet_length(t.text) > 512;
+END
+$$;
+
 -- A list with one entry a task, p_count of them (null: as many as there are). Its
 -- first entry is number 1: another bound would give its entries to other tasks.
 CREATE FUNCTION gristmill.check_list(p_argument text, p_list anyarray, p_count integer)
@@ -89,12 +98,11 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION gristmill.check_priority(p_priority integer) RETURNS void
+CREATE FUNCTION gristmill.check_priority(p_argument text, p_priority integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM gristmill.must_be('priority', p_priority IS NULL, 'a number, 0 for the usual one');
     IF p_priority NOT BETWEEN -32768 AND 32767 THEN
-        PERFORM gristmill.refuse('priority',
+        PERFORM gristmill.refuse(p_argument,
             format('is %s: it is from -32768 to 32767', p_priority));
     END IF;
 END
@@ -165,5 +173,25 @@ LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM gristmill.must_be('id', p_id IS NULL, 'a task''s number');
     PERFORM gristmill.must_be('token', p_token IS NULL, 'the token of its claim');
+END
+$$;
+
+-- What is said of a task, or of all tasks of a put, besides payloads, keys and ids.
+CREATE FUNCTION gristmill.check_said(
+    p_delay interval, p_run_at timestamptz, p_priority integer, p_group text, p_source text,
+    p_headers jsonb
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_delay IS NOT NULL AND p_run_at IS NOT NULL THEN
+        PERFORM gristmill.refuse('delay', 'stands beside run_at: say one of them');
+    END IF;
+    PERFORM gristmill.check_delay('delay', p_delay);
+    PERFORM gristmill.check_time('run_at', p_run_at);
+    PERFORM gristmill.must_be('priority', p_priority IS NULL, 'a number, 0 for the usual one');
+    PERFORM gristmill.check_priority('priority', p_priority);
+    PERFORM gristmill.check_text('group', p_group);
+    PERFORM gristmill.check_text('source', p_source);
+    PERFORM gristmill.check_headers(p_headers);
 END
 $$;

@@ -179,6 +179,63 @@ BEGIN
 END
 $$;
 
+-- Fires a schedule now, paused or not: outcome is fired (id), overlaps (id: the task
+-- of the fire before, which stands, where the schedule says so), asked (its finder is
+-- code, which the program that has it runs) or refused (reason). Decides nothing: the
+-- next fire by the rule comes as if this had not been.
+CREATE FUNCTION gristmill.fire_schedule(name text)
+RETURNS TABLE (outcome text, id bigint, reason text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_now   timestamptz := clock_timestamp();
+    v_fired gristmill.schedule;
+    v_said  jsonb;
+    v_put   record;
+BEGIN
+    PERFORM gristmill.known_schedule($1);
+    SELECT s.* INTO v_fired FROM gristmill.schedule s WHERE s.name = $1;
+    v_said := v_fired.declared::jsonb;
+    IF v_fired.payload IS NULL THEN
+        UPDATE gristmill.schedule s
+           SET last_fire = greatest(v_now, s.decided_until + interval '1 microsecond')
+         WHERE s.name = $1;
+        outcome := 'asked';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    IF v_said ->> 'overlap' = 'skip' THEN
+        SELECT u.id INTO id FROM unnest(v_fired.last_tasks) WITH ORDINALITY AS u (id, nth)
+         CROSS JOIN LATERAL gristmill.standing(u.id) s
+         WHERE s.state IN ('pending', 'processing') ORDER BY u.nth LIMIT 1;
+        IF FOUND THEN
+            outcome := 'overlaps';
+            RETURN NEXT;
+            RETURN;
+        END IF;
+    END IF;
+    SELECT * INTO v_put FROM gristmill.put_many(v_said ->> 'queue', ARRAY[v_fired.payload],
+        p_encodings => ARRAY[CASE v_said ->> 'encoding' WHEN 'json' THEN 0 WHEN 'msgpack' THEN 1
+                                                        ELSE 2 END::smallint],
+        p_headers => ARRAY[jsonb_build_object('gristmill-schedule', $1, 'gristmill-fire',
+            to_char(v_now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))::text]);
+    IF NOT v_put.is_known THEN
+        PERFORM gristmill.known_queue(v_said ->> 'queue');
+    ELSIF v_put.outcomes[1] = 3 THEN
+        outcome := 'refused';
+        reason := regexp_replace(v_put.details[1], '^invalid:', '');
+    ELSE
+        outcome := 'fired';
+        id := v_put.ids[1];
+        UPDATE gristmill.schedule s SET last_fire = v_now, last_tasks = ARRAY[v_put.ids[1]]
+         WHERE s.name = $1;
+        PERFORM gristmill.wake(v_said ->> 'queue');
+    END IF;
+    RETURN NEXT;
+END
+$$;
+
 -- Its tasks stay. True when there was one.
 CREATE FUNCTION gristmill.remove_schedule(name text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

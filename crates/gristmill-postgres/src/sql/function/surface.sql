@@ -20,6 +20,8 @@ CREATE FUNCTION gristmill.enqueue(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
+DECLARE
+    v_at timestamptz := $5;
 BEGIN
     IF $2 IS NULL THEN
         PERFORM gristmill.refuse('payload', 'is null: it is JSON, and JSON''s null is ''null''');
@@ -28,24 +30,42 @@ BEGIN
     ELSIF $9 = '' OR octet_length($9) > 512 THEN
         PERFORM gristmill.check_text('caller_id', $9);
     END IF;
+    -- Most puts say nothing else.
+    IF num_nonnulls($4, $5, $7, $8, $10) > 0 OR $6 IS DISTINCT FROM 0 THEN
+        PERFORM gristmill.check_said($4, $5, $6, $7, $8, $10);
+        -- By the calendar: a month is not thirty days.
+        v_at := coalesce($5, gristmill.later(clock_timestamp(), $4));
+    END IF;
     RETURN QUERY SELECT e.outcome, e.id, e.reason FROM gristmill.put_json(
-        $1, ARRAY[$2], CASE WHEN $3 IS NOT NULL THEN ARRAY[$3] END, $4, $5, $6, $7, $8,
+        $1, ARRAY[$2], CASE WHEN $3 IS NOT NULL THEN ARRAY[$3] END,
+        CASE WHEN v_at IS NOT NULL THEN ARRAY[v_at] END,
+        CASE WHEN $6 <> 0 THEN ARRAY[$6::smallint] END,
+        CASE WHEN $7 IS NOT NULL THEN ARRAY[$7] END,
+        CASE WHEN $8 IS NOT NULL THEN ARRAY[$8] END,
         CASE WHEN $9 IS NOT NULL THEN ARRAY[$9] END, $10) e;
 END
 $$;
 
--- Puts many tasks with JSON payloads in one step; keys and caller_ids, when
--- given, have one entry a task. One row a task, in order.
+-- Puts many tasks with JSON payloads in one step, one row a task, in order. Lists
+-- have one entry a task, or are left out; where an entry is null, what is said for
+-- all holds, or the default.
 CREATE FUNCTION gristmill.enqueue_many(
     queue text, payloads jsonb[], keys text[] DEFAULT NULL, delay interval DEFAULT NULL,
     run_at timestamptz DEFAULT NULL, priority integer DEFAULT 0, "group" text DEFAULT NULL,
-    source text DEFAULT NULL, caller_ids text[] DEFAULT NULL, headers jsonb DEFAULT NULL
+    source text DEFAULT NULL, caller_ids text[] DEFAULT NULL, headers jsonb DEFAULT NULL,
+    delays interval[] DEFAULT NULL, run_ats timestamptz[] DEFAULT NULL,
+    priorities integer[] DEFAULT NULL, groups text[] DEFAULT NULL, sources text[] DEFAULT NULL
 ) RETURNS TABLE (nth integer, outcome text, id bigint, reason text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_count integer := cardinality($2);
+    v_count      integer := cardinality($2);
+    v_now        timestamptz := clock_timestamp();
+    v_at         timestamptz;
+    v_ats        timestamptz[];
+    v_priorities smallint[];
+    v_both       bigint;
 BEGIN
     PERFORM gristmill.must_be('payloads', $2 IS NULL, 'a list of JSON');
     PERFORM gristmill.check_list('payloads', $2, v_count);
@@ -58,56 +78,82 @@ BEGIN
         PERFORM gristmill.refuse('payloads', format('has null as entry %s: it is JSON, and '
             'JSON''s null is ''null''', array_position($2, NULL)));
     END IF;
-    PERFORM gristmill.check_text('keys', t.text) FROM unnest($3) t (text)
-      WHERE t.text = '' OR octet_length(t.text) > 512;
-    PERFORM gristmill.check_text('caller_ids', t.text) FROM unnest($9) t (text)
-      WHERE t.text = '' OR octet_length(t.text) > 512;
+    PERFORM gristmill.check_texts('keys', $3);
+    PERFORM gristmill.check_texts('caller_ids', $9);
+    PERFORM gristmill.check_said($4, $5, $6, $7, $8, $10);
+    IF num_nonnulls($11, $12, $13, $14, $15) > 0 THEN
+        PERFORM gristmill.check_list('delays', $11, v_count);
+        PERFORM gristmill.check_list('run_ats', $12, v_count);
+        PERFORM gristmill.check_list('priorities', $13, v_count);
+        PERFORM gristmill.check_list('groups', $14, v_count);
+        PERFORM gristmill.check_list('sources', $15, v_count);
+        PERFORM gristmill.check_delay('delays', d) FROM unnest($11) d;
+        PERFORM gristmill.check_time('run_ats', a) FROM unnest($12) a;
+        PERFORM gristmill.check_priority('priorities', p) FROM unnest($13) p;
+        PERFORM gristmill.check_texts('groups', $14);
+        PERFORM gristmill.check_texts('sources', $15);
+        SELECT min(u.nth) INTO v_both
+          FROM unnest($11, $12) WITH ORDINALITY AS u (delay, at, nth)
+         WHERE u.delay IS NOT NULL AND u.at IS NOT NULL;
+        IF v_both IS NOT NULL THEN
+            PERFORM gristmill.refuse('delays',
+                format('and run_ats both have an entry %s: say one of them', v_both));
+        END IF;
+    END IF;
+    v_at := coalesce($5, gristmill.later(v_now, $4));
+    IF num_nonnulls($11, $12) > 0 THEN
+        -- One instant for all that begin now: they stand in the order of the list.
+        v_ats := ARRAY(SELECT coalesce(u.at, gristmill.later(v_now, u.delay), v_at, v_now)
+                         FROM unnest($11, $12) WITH ORDINALITY AS u (delay, at, nth)
+                        ORDER BY u.nth);
+    ELSIF v_at IS NOT NULL THEN
+        v_ats := array_fill(v_at, ARRAY[v_count]);
+    END IF;
+    IF $13 IS NOT NULL OR $6 <> 0 THEN
+        v_priorities := gristmill.one_each($13::smallint[], $6::smallint, v_count);
+    END IF;
     RETURN QUERY SELECT e.nth, e.outcome, e.id, e.reason
-      FROM gristmill.put_json($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) e;
+      FROM gristmill.put_json($1, $2, $3, v_ats, v_priorities,
+        gristmill.one_each($14, $7, v_count), gristmill.one_each($15, $8, v_count), $9, $10) e;
+END
+$$;
+
+-- What a list says of each task, with what is said of all where it says nothing;
+-- null where nothing is said.
+CREATE FUNCTION gristmill.one_each(p_list anyarray, p_all anyelement, p_count integer)
+RETURNS anyarray
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF p_list IS NULL THEN
+        RETURN CASE WHEN p_all IS NOT NULL THEN array_fill(p_all, ARRAY[p_count]) END;
+    END IF;
+    RETURN ARRAY(SELECT coalesce(u.one, p_all)
+                   FROM unnest(p_list) WITH ORDINALITY AS u (one, nth) ORDER BY u.nth);
 END
 $$;
 
 -- Both of them, with lists that are as they should be.
 CREATE FUNCTION gristmill.put_json(
-    p_queue text, p_payloads jsonb[], p_keys text[], p_delay interval, p_run_at timestamptz,
-    p_priority integer, p_group text, p_source text, p_caller_ids text[], p_headers jsonb
+    p_queue text, p_payloads jsonb[], p_keys text[], p_run_ats timestamptz[],
+    p_priorities smallint[], p_groups text[], p_sources text[], p_caller_ids text[],
+    p_headers jsonb
 ) RETURNS TABLE (nth integer, outcome text, id bigint, reason text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_bytes bytea[];
-    v_at    timestamptz := p_run_at;
     v_put   record;
     v_count integer := cardinality(p_payloads);
     v_none  text[] := array_fill(NULL::text, ARRAY[v_count]);
 BEGIN
-    IF num_nonnulls(p_delay, p_run_at, p_group, p_source, p_headers) > 0
-       OR p_priority IS DISTINCT FROM 0 THEN
-        IF p_delay IS NOT NULL AND p_run_at IS NOT NULL THEN
-            PERFORM gristmill.refuse('delay', 'stands beside run_at: say one of them');
-        END IF;
-        PERFORM gristmill.check_delay('delay', p_delay);
-        PERFORM gristmill.check_time('run_at', p_run_at);
-        PERFORM gristmill.check_priority(p_priority);
-        PERFORM gristmill.check_text('group', p_group);
-        PERFORM gristmill.check_text('source', p_source);
-        PERFORM gristmill.check_headers(p_headers);
-        -- By the calendar: a month is not thirty days.
-        v_at := coalesce(p_run_at, gristmill.later(clock_timestamp(), p_delay));
-    END IF;
     v_bytes := ARRAY(SELECT convert_to(p.payload::text, 'UTF8')
                        FROM unnest(p_payloads) WITH ORDINALITY AS p (payload, nth) ORDER BY p.nth);
     PERFORM gristmill.refuse(CASE v_count WHEN 1 THEN 'payload' ELSE 'payloads' END,
             format('has %s bytes and 1048576 are allowed', octet_length(b)))
        FROM unnest(v_bytes) b WHERE octet_length(b) > 1048576;
     SELECT * INTO v_put FROM gristmill.put_many(p_queue, v_bytes,
-        p_keys => CASE WHEN p_keys <> v_none THEN p_keys END,
-        p_groups => CASE WHEN p_group IS NOT NULL THEN array_fill(p_group, ARRAY[v_count]) END,
-        p_sources => CASE WHEN p_source IS NOT NULL
-                          THEN array_fill(p_source, ARRAY[v_count]) END,
-        p_priorities => CASE WHEN p_priority <> 0
-                             THEN array_fill(p_priority::smallint, ARRAY[v_count]) END,
-        p_run_ats => CASE WHEN v_at IS NOT NULL THEN array_fill(v_at, ARRAY[v_count]) END,
+        p_keys => CASE WHEN p_keys <> v_none THEN p_keys END, p_groups => p_groups,
+        p_sources => p_sources, p_priorities => p_priorities, p_run_ats => p_run_ats,
         p_caller_ids => CASE WHEN p_caller_ids <> v_none THEN p_caller_ids END,
         p_headers => CASE WHEN p_headers IS NOT NULL
                           THEN array_fill(p_headers::text, ARRAY[v_count]) END);

@@ -13,7 +13,10 @@ impl Client {
             let schedules = self.noted.store.schedules().await.unwrap_or_default();
             let decided = schedules.iter().find(|one| one.declared.name == name);
             if let Some(decided) = decided {
-                let next = next_instant(decided.decided_until);
+                // Now and then one that was decided before: it must not fire again.
+                let from = decided.decided_until;
+                let from = if self.dice.once_in(4) { from.before(EVERY) } else { from };
+                let next = next_instant(from);
                 // An instant that is ahead of the store's clock is refused by it.
                 let _ = self.noted.fire(&name, TICKS, next).await;
             }

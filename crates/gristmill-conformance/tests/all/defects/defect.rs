@@ -8,7 +8,8 @@ macro_rules! defects {
         pub(crate) enum Defect { $( $(#[$doc])* $name, )+ }
 
         impl Defect {
-            /// How the names of behaviours begin that must catch it.
+            /// How the names of behaviours begin that must catch it; nothing where it takes
+            /// more than a behaviour, and the judge must.
             pub(crate) const fn shown_by(self) -> &'static str {
                 match self { $( Defect::$name => $shown_by, )+ }
             }
@@ -25,7 +26,22 @@ macro_rules! defects {
                         | Defect::TearsPutsApart
                         | Defect::TearsSettlementsApart
                         | Defect::KeepsWaitersAtTheClose
+                        | Defect::SettlesBeforeCommit
+                        | Defect::ReclaimsUnguarded
+                        | Defect::LosesEveryFortieth
+                        | Defect::AnswersFromACache
+                        | Defect::PausesOneProcess
+                        | Defect::LosesWakeUps
+                        | Defect::GivesOutTwice
                 )
+            }
+        }
+
+        impl Defect {
+            /// Whether it shows only with words that the histories do not use: capitals
+            /// and long payloads.
+            pub(crate) const fn is_beyond_histories(self) -> bool {
+                matches!(self, Defect::FoldsKeys | Defect::CutsLongPayloads)
             }
         }
 
@@ -110,4 +126,96 @@ defects! {
     GivesRolesToAll => "verb_campaign",
     /// An instant fires as often as it is asked for.
     FiresTwice => "verb_fire",
+    /// An error fails at once, whatever attempts are left.
+    FailsAtFirstError => "rule_04",
+    /// An error is retried, whatever attempts are used up.
+    RetriesForEver => "rule_04",
+    /// An error comes back without a wait.
+    RetriesAtOnce => "rule_04",
+    /// A retry that the handler asks for gives the attempt back.
+    RetryDoesNotCount => "rule_04",
+    /// A failure for good is only an error.
+    RetriesWhatFailed => "rule_04",
+    /// A released task goes to the end of its queue.
+    ReleaseLosesItsPlace => "rule_04",
+    /// A released task is gone.
+    LosesReleased => "rule_04",
+    /// Why an attempt went wrong is not kept.
+    LosesTheReason => "rule_04",
+    /// A lease lasts half as long as it says.
+    ShortensLeases => "rule_02",
+    /// An extension lasts half as long as asked for.
+    ExtendsByHalf => "rule_02",
+    /// A claim that names its lease's length gets the queue's.
+    IgnoresAskedLease => "rule_02",
+    /// A task that is to wait runs at once.
+    IgnoresDelays => "rule_10",
+    /// A full queue takes more.
+    IgnoresCapacity => "rule_08",
+    /// A full queue takes one more.
+    CapacityIsOneMore => "rule_08",
+    /// A put while its key runs is taken, whatever the queue says.
+    TakesActiveForPending => "rule_06",
+    /// An event that arrives while its key runs is dropped.
+    TakesPendingForActive => "rule_06",
+    /// A duplicate never changes what stands.
+    SkipsInsteadOfReplacing => "rule_06",
+    /// Keys that differ in capitals are one.
+    FoldsKeys => "rule_06",
+    /// Callers' ids are not kept at all.
+    NeverRemembersIds => "rule_07",
+    /// A long payload loses its end.
+    CutsLongPayloads => "rule_07",
+    /// Headers are not kept.
+    DropsHeaders => "rule_07",
+    /// Of several follow-ups the first is put, and all are answered.
+    LosesTheSecondFollowUp => "rule_07",
+    /// Follow-ups are put, and then the settlement is tried.
+    PutsFollowUpsFirst => "rule_03",
+    /// A running task is deleted by its cancel, and its worker is told nothing.
+    CancelsRunningAtOnce => "rule_11",
+    /// What was resolved by hand counts as thrown away.
+    ResolvesByDiscarding => "verb_operate",
+    /// An operator's change of a queue is answered and forgotten.
+    ForgetsOverrides => "verb_",
+    /// A paused schedule goes on.
+    FiresWhilePaused => "verb_",
+    /// A role that was given up stays taken.
+    KeepsRolesAfterResigning => "verb_",
+    /// A settlement of a task that is gone is recorded.
+    RecordsTheGone => "rule_03",
+    /// A lease that somebody else has is extended.
+    ExtendsTheLost => "rule_03",
+    /// `claims` is the attempt, so it falls with a release.
+    FencingNumberFalls => "rule_04",
+    /// The first attempt is number 0.
+    AttemptsFromNothing => "rule_04",
+    /// A claim's tasks come last first.
+    ReversesBatches => "rule_05",
+    /// The task in front is given back and the next ones are given out.
+    PassesTheFrontBy => "rule_05",
+    /// The answers of a put are not in the order of its tasks.
+    AnswersOutOfOrder => "rule_07",
+    /// Another payload under an id counts as its repeat.
+    AcceptsOtherPayloadUnderId => "rule_07",
+    /// A delta of done tasks is folded twice.
+    CountsDoneTwice => "rule_09",
+    /// Duplicates are not counted.
+    ForgetsToCountDuplicates => "rule_07",
+    /// Who waits for work is not woken by a put.
+    LosesWakeUps => "verb_wait",
+    /// Two claims at once are given the same task.
+    GivesOutTwice => "rule_02",
+    /// Slots are counted from one.
+    SlotsFromOne => "verb_claim",
+    /// A settlement is answered first and recorded with the next call.
+    SettlesBeforeCommit => "rule_01",
+    /// Expired leases are looked for, and a moment later taken back whoever has them.
+    ReclaimsUnguarded => "",
+    /// Every fortieth put is answered and dropped.
+    LosesEveryFortieth => "",
+    /// A put of a key that was just put is a duplicate, without a look.
+    AnswersFromACache => "",
+    /// A queue is stopped for the process that stopped it.
+    PausesOneProcess => "verb_",
 }

@@ -12,6 +12,10 @@ use super::{Defect, Flawed, lock};
 impl Flawed {
     pub(super) async fn flawed_claim(&self, mut request: ClaimRequest) -> Result<Claim> {
         self.before_reclaiming().await?;
+        if self.paused_here(&request.queue) {
+            return Ok(request.nothing_yet(Duration::from_secs(60), true));
+        }
+        self.mishear_claim(&mut request).await?;
         match self.defect {
             Some(Defect::IgnoresSource) => request.source = None,
             Some(Defect::ClaimsOneMore) => request.max += 1,
@@ -36,6 +40,7 @@ impl Flawed {
                 task.slot = task.slot.map(|_| 0);
             }
         }
+        self.misspeak_claim(&mut claim).await?;
         Ok(claim)
     }
 
@@ -55,7 +60,7 @@ impl Flawed {
         Ok(())
     }
 
-    async fn processing(&self) -> Result<Vec<Task>> {
+    pub(super) async fn processing(&self) -> Result<Vec<Task>> {
         let filter = TaskFilter { state: Some(State::Processing), ..TaskFilter::default() };
         let limit = self.limits().page;
         let page = self.inner().list(ListRequest { filter, limit, ..ListRequest::default() });
@@ -77,6 +82,7 @@ impl Flawed {
                     }
                 }
             }
+            Some(Defect::ReclaimsUnguarded) => self.reclaim_unguarded().await?,
             Some(Defect::ForgetsExpiredAttempts) => {
                 let now = self.shared.clock.now();
                 for task in self.processing().await? {
@@ -91,7 +97,7 @@ impl Flawed {
     }
 
     /// Puts a task back in its place under its holder's own token.
-    async fn give_back(&self, task: &Task) -> Result<()> {
+    pub(super) async fn give_back(&self, task: &Task) -> Result<()> {
         if let Some(token) = self.current(task) {
             let outcome = Outcome::Release { at: Some(When::At(task.run_at)), started: false };
             self.inner().settle(vec![Settlement::new(task.id, token, outcome)]).await?;
@@ -122,8 +128,9 @@ impl Flawed {
 
     pub(super) async fn flawed_extend(
         &self,
-        extensions: Vec<Extension>,
+        mut extensions: Vec<Extension>,
     ) -> Result<Vec<ExtendAnswer>> {
+        extensions.iter_mut().for_each(|one| self.mishear_extension(one));
         let fine = || ExtendAnswer::Extended { cancelled: Vec::new(), lost: Vec::new() };
         match self.defect {
             Some(Defect::ForgetsExtensions) => Ok(extensions.iter().map(|_| fine()).collect()),
@@ -140,7 +147,11 @@ impl Flawed {
                 }
                 Ok(answers)
             }
-            _ => self.inner().extend(extensions).await,
+            _ => {
+                let mut answers = self.inner().extend(extensions).await?;
+                answers.iter_mut().for_each(|answer| self.misspeak_extension(answer));
+                Ok(answers)
+            }
         }
     }
 }

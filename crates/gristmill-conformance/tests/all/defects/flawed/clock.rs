@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use gristmill_core::{Clock, ManualClock, Timestamp};
+use gristmill_core::{Clock, Timestamp};
 
 /// The behaviours' clock, and how far this one is ahead of it.
 #[derive(Debug)]
 pub(super) struct SkewedClock {
-    base: Arc<ManualClock>,
+    base: Arc<dyn Clock>,
     ahead: AtomicU64,
 }
 
 impl SkewedClock {
-    pub(super) fn new(base: Arc<ManualClock>) -> Self {
+    pub(super) fn new(base: Arc<dyn Clock>) -> Self {
         SkewedClock { base, ahead: AtomicU64::new(0) }
     }
 

@@ -5,20 +5,26 @@
 //! several processes, and what one handle keeps to itself is lost when it is
 //! killed.
 
+mod asked;
 mod claim;
 mod clock;
 mod port;
 mod put;
 mod settle;
+mod told;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use gristmill_conformance::Harness;
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
-use gristmill_core::{Limits, ManualClock, PutRequest, Store, TaskId, Token};
+use gristmill_core::{
+    ClaimedTask, Clock, Limits, ManualClock, PutRequest, QueueName, Settlement, Store, SystemClock,
+    TaskId, Token,
+};
 
 use super::defect::Defect;
 use clock::SkewedClock;
@@ -41,8 +47,13 @@ struct Shared {
     forgotten: Mutex<HashMap<String, u32>>,
     /// The largest id given so far.
     last_id: AtomicI64,
-    /// How many tasks were settled as done.
+    /// How many tasks were settled as done, and how many were put.
     done: AtomicU64,
+    puts: AtomicU64,
+    /// Keys that were put lately.
+    cache: Mutex<HashMap<(String, String), (TaskId, Instant)>>,
+    /// What the claim before was given.
+    given: Mutex<Option<(QueueName, ClaimedTask)>>,
 }
 
 /// One handle.
@@ -52,6 +63,9 @@ struct Flawed {
     defect: Option<Defect>,
     /// Acknowledged, and nowhere else yet.
     unwritten: Mutex<Vec<PutRequest>>,
+    unsettled: Mutex<Vec<Settlement>>,
+    /// Queues that this one has stopped.
+    paused: Mutex<HashSet<QueueName>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -75,7 +89,13 @@ impl FlawedHarness {
 
     fn handle(&self) -> Option<Arc<dyn Store>> {
         let shared = lock(&self.shared).clone()?;
-        Some(Arc::new(Flawed { shared, defect: self.defect, unwritten: Mutex::default() }))
+        Some(Arc::new(Flawed {
+            shared,
+            defect: self.defect,
+            unwritten: Mutex::default(),
+            unsettled: Mutex::default(),
+            paused: Mutex::default(),
+        }))
     }
 }
 
@@ -86,6 +106,23 @@ impl Harness for FlawedHarness {
     }
 
     async fn open(&self, clock: Arc<ManualClock>, limits: Limits) -> Arc<dyn Store> {
+        self.begin(clock, limits);
+        self.handle().expect("it was just opened")
+    }
+
+    async fn reopen(&self, _: Arc<ManualClock>, _: Limits) -> Option<Arc<dyn Store>> {
+        self.handle()
+    }
+}
+
+impl FlawedHarness {
+    /// Handles of one store on the machine's clock, as of so many processes.
+    pub(crate) fn live(&self, handles: usize) -> Vec<Arc<dyn Store>> {
+        self.begin(Arc::new(SystemClock::default()), Limits::default());
+        (0..handles).filter_map(|_| self.handle()).collect()
+    }
+
+    fn begin(&self, clock: Arc<dyn Clock>, limits: Limits) {
         let clock = Arc::new(SkewedClock::new(clock));
         let options = MemoryOptions { clock: clock.clone(), limits, ..MemoryOptions::default() };
         *lock(&self.shared) = Some(Arc::new(Shared {
@@ -96,12 +133,10 @@ impl Harness for FlawedHarness {
             forgotten: Mutex::default(),
             last_id: AtomicI64::default(),
             done: AtomicU64::default(),
+            puts: AtomicU64::default(),
+            cache: Mutex::default(),
+            given: Mutex::default(),
         }));
-        self.handle().expect("it was just opened")
-    }
-
-    async fn reopen(&self, _: Arc<ManualClock>, _: Limits) -> Option<Arc<dyn Store>> {
-        self.handle()
     }
 }
 

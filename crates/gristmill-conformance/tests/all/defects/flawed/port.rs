@@ -52,6 +52,10 @@ impl Store for Flawed {
 
     async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) -> Result<()> {
         self.write_the_unwritten().await?;
+        if self.has(Defect::LosesWakeUps) {
+            tokio::time::sleep(timeout).await;
+            return self.inner().wait(queues, self.inner().mark(), Duration::ZERO).await;
+        }
         match self.inner().wait(queues, since, timeout).await {
             Err(_) if self.defect == Some(Defect::KeepsWaitersAtTheClose) => Ok(()),
             answer => answer,
@@ -83,7 +87,8 @@ impl Store for Flawed {
         self.inner().import(import).await
     }
 
-    async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {
+    async fn declare_queue(&self, mut declaration: Declaration) -> Result<Declared> {
+        self.mishear_declaration(&mut declaration);
         self.inner().declare_queue(declaration).await
     }
 
@@ -93,7 +98,13 @@ impl Store for Flawed {
         settings: SettingsPatch,
         by: &str,
     ) -> Result<Declared> {
-        self.inner().override_queue(queue, settings, by).await
+        let before = self.inner().queues().await?;
+        let declared = self.inner().override_queue(queue, settings, by).await?;
+        let fresh = before.iter().any(|one| one.name == *queue && one.overridden.is_none());
+        if self.has(Defect::ForgetsOverrides) && fresh {
+            self.inner().reset_queue(queue, by).await?;
+        }
+        Ok(declared)
     }
 
     async fn reset_queue(&self, queue: &QueueName, by: &str) -> Result<Declared> {
@@ -101,6 +112,10 @@ impl Store for Flawed {
     }
 
     async fn pause_queue(&self, queue: &QueueName, paused: bool, by: &str) -> Result<()> {
+        if self.has(Defect::PausesOneProcess) {
+            self.pause_here(queue, paused);
+            return self.inner().queues().await.map(drop);
+        }
         let paused = paused && !self.has(Defect::IgnoresPause);
         self.inner().pause_queue(queue, paused, by).await
     }
@@ -136,6 +151,7 @@ impl Store for Flawed {
     }
 
     async fn pause_schedule(&self, name: &ScheduleName, paused: bool, by: &str) -> Result<bool> {
+        let paused = paused && !self.has(Defect::FiresWhilePaused);
         self.inner().pause_schedule(name, paused, by).await
     }
 
@@ -153,6 +169,9 @@ impl Store for Flawed {
     }
 
     async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
+        if self.has(Defect::KeepsRolesAfterResigning) {
+            return Ok(true);
+        }
         self.inner().resign(role, who).await
     }
 

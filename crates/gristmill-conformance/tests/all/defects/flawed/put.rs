@@ -16,6 +16,7 @@ impl Flawed {
         let Some(defect) = self.defect else {
             return self.inner().put(request).await;
         };
+        request.tasks.iter_mut().for_each(|task| self.mishear_put(task));
         match defect {
             Defect::AcknowledgesBeforeCommit => self.put_later(request).await,
             Defect::ChecksThenInserts => self.check_then_insert(request).await,
@@ -76,7 +77,14 @@ impl Flawed {
             }
             Defect::TearsPutsApart if !request.atomic => self.put_one_by_one(request).await,
             Defect::ForgetsIdsOfDoneTasks => self.put_with_generations(request).await,
-            _ => self.inner().put(request).await,
+            _ => {
+                if let Some(report) = self.from_the_cache(&request) {
+                    return Ok(report);
+                }
+                let mut report = self.inner().put(request.clone()).await?;
+                self.misspeak_put(&request, &mut report).await?;
+                Ok(report)
+            }
         }
     }
 
@@ -130,6 +138,7 @@ impl Flawed {
 
     /// Every call first writes what this handle has only acknowledged.
     pub(super) async fn write_the_unwritten(&self) -> Result<()> {
+        self.settle_the_unsettled().await?;
         let unwritten = std::mem::take(&mut *lock(&self.unwritten));
         for request in unwritten {
             self.inner().put(request).await?;

@@ -19,6 +19,7 @@ impl Flawed {
             return self.inner().settle(settlements).await;
         }
         for settlement in &mut settlements {
+            self.mishear_settlement(settlement);
             self.spoil(settlement).await?;
         }
         let given = settlements.clone();
@@ -26,10 +27,14 @@ impl Flawed {
             Some(Defect::AsksFollowUpsForRoom) => self.settle_with_room(settlements).await?,
             Some(Defect::LosesRefusedFollowUps) => self.settle_without_refused(settlements).await?,
             Some(Defect::TearsSettlementsApart) => self.settle_in_two_steps(settlements).await?,
+            Some(Defect::LosesTheSecondFollowUp) => self.settle_with_one(settlements).await?,
+            Some(Defect::PutsFollowUpsFirst) => self.settle_after_putting(settlements).await?,
+            Some(Defect::SettlesBeforeCommit) => self.settle_later(settlements).await?,
             _ => self.inner().settle(settlements).await?,
         };
         for (answer, settlement) in answers.iter_mut().zip(given) {
             self.twist(answer, settlement).await?;
+            self.misspeak_settlement(answer);
         }
         Ok(answers)
     }
@@ -92,6 +97,40 @@ impl Flawed {
             let one =
                 PutRequest { queue: follow_up.queue, tasks: vec![follow_up.task], atomic: false };
             answers.extend(self.inner().put(one).await?.answers);
+        }
+        Ok(answers)
+    }
+
+    /// Puts the first of several follow-ups and answers for all.
+    async fn settle_with_one(&self, mut settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
+        let counts: Vec<usize> = settlements.iter().map(|one| one.follow_ups.len()).collect();
+        settlements.iter_mut().for_each(|one| one.follow_ups.truncate(1));
+        let mut answers = self.inner().settle(settlements).await?;
+        for (answer, count) in answers.iter_mut().zip(counts) {
+            if let SettleAnswer::Recorded { follow_ups, .. } = answer
+                && let Some(first) = follow_ups.first().and_then(PutAnswer::id)
+            {
+                let made_up =
+                    (1..).map(|n| PutAnswer::Enqueued { id: TaskId(first.0 + n * 1_000_000) });
+                follow_ups.extend(made_up.take(count.saturating_sub(1)));
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn settle_after_putting(
+        &self,
+        settlements: Vec<Settlement>,
+    ) -> Result<Vec<SettleAnswer>> {
+        let mut answers = Vec::new();
+        for mut settlement in settlements {
+            let put = self.put_follow_ups(settlement.clone()).await?;
+            settlement.follow_ups.clear();
+            let mut answer = self.inner().settle(vec![settlement]).await?.remove(0);
+            if let SettleAnswer::Recorded { follow_ups, .. } = &mut answer {
+                *follow_ups = put;
+            }
+            answers.push(answer);
         }
         Ok(answers)
     }
@@ -178,7 +217,25 @@ impl Flawed {
         Ok(answers)
     }
 
-    pub(super) async fn flawed_operate(&self, operation: Operation) -> Result<OperationReport> {
+    /// Deletes running tasks under their holders' tokens, and says it was so.
+    async fn cancel_at_once(&self, operation: Operation) -> Result<OperationReport> {
+        let mut report = self.inner().operate(operation).await?;
+        for (id, answer) in &mut report.answers {
+            let token = lock(&self.shared.tokens).get(id).copied();
+            if let (OperationAnswer::CancelRequested, Some(token)) = (&answer, token) {
+                let settlement = Settlement::new(*id, token, Outcome::Cancelled);
+                self.inner().settle(vec![settlement]).await?;
+                *answer = OperationAnswer::Moved;
+            }
+        }
+        Ok(report)
+    }
+
+    pub(super) async fn flawed_operate(&self, mut operation: Operation) -> Result<OperationReport> {
+        self.mishear_operation(&mut operation);
+        if self.has(Defect::CancelsRunningAtOnce) && operation.action == Action::Cancel {
+            return self.cancel_at_once(operation).await;
+        }
         let (Selection::Ids(ids), true) = (
             &operation.selection,
             self.has(Defect::ForgetsCancels) && operation.action == Action::Cancel,
@@ -214,6 +271,7 @@ impl Flawed {
         {
             first.processing += self.shared.done.load(Ordering::SeqCst);
         }
+        self.miscount(&mut stats);
         Ok(stats)
     }
 }

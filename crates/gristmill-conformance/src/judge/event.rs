@@ -279,6 +279,9 @@ pub enum Answer {
         tasks: Vec<Given>,
         /// The lease's length.
         lease_ms: u64,
+        /// The token, where the store chose it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<String>,
         /// Tasks that failed because their last lease ran out.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         failed: Vec<i64>,

@@ -251,7 +251,8 @@ impl Case<'_> {
         wall: i64,
     ) {
         let mut takes = Vec::new();
-        if let Some(Answer::Claim { tasks, lease_ms, failed }) = said {
+        if let Some(Answer::Claim { tasks, lease_ms, token: chosen, failed }) = said {
+            let token = chosen.as_deref().unwrap_or(token);
             for given in tasks {
                 takes.push(self.takes.len());
                 self.takes.push(Take {

@@ -284,6 +284,7 @@ fn claimed(claim: &Claim) -> Answer {
     Answer::Claim {
         tasks: claim.tasks.iter().map(given).collect(),
         lease_ms: u64::try_from(claim.lease.as_millis()).unwrap_or(u64::MAX),
+        token: None,
         failed: claim.failed.iter().map(|id| id.0).collect(),
     }
 }

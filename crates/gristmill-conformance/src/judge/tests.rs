@@ -102,7 +102,7 @@ impl Tale {
     fn claim(&mut self, at: u64, queue: &str, token: &str, tasks: Vec<Given>) -> &mut Self {
         let call =
             Call::Claim { queue: queue.to_owned(), max: 9, token: token.to_owned(), source: None };
-        let answer = Answer::Claim { tasks, lease_ms: LEASE_MS, failed: Vec::new() };
+        let answer = Answer::Claim { tasks, lease_ms: LEASE_MS, token: None, failed: Vec::new() };
         self.says(at, call, Some((at + 1, answer)))
     }
 
@@ -420,7 +420,12 @@ fn a_client_that_stood_still_is_not_blamed() {
     tale.puts(1, "plain", 1);
     let call =
         Call::Claim { queue: "plain".to_owned(), max: 9, token: "a".to_owned(), source: None };
-    let answer = Answer::Claim { tasks: vec![given(1, 2)], lease_ms: LEASE_MS, failed: Vec::new() };
+    let answer = Answer::Claim {
+        tasks: vec![given(1, 2)],
+        lease_ms: LEASE_MS,
+        token: None,
+        failed: Vec::new(),
+    };
     tale.says(10, call, Some((900, answer)));
     tale.claim(20, "plain", "b", vec![given(1, 1)]).done(910, 1, "a").is_sound();
 }
@@ -581,7 +586,8 @@ fn order() {
                 token: "c".to_owned(),
                 source: None,
             };
-            let nothing = Answer::Claim { tasks: Vec::new(), lease_ms: 1, failed: Vec::new() };
+            let nothing =
+                Answer::Claim { tasks: Vec::new(), lease_ms: 1, token: None, failed: Vec::new() };
             tale.says(9, call, Some((15, nothing)));
         }
         tale.claim(10, "plain", "a", vec![first]).claim(30, "plain", "b", vec![second]);

@@ -105,3 +105,32 @@ fn what_cannot_be_is_refused_in_plain_words() {
         assert!(told.contains(said), "{words:?}: {told}");
     }
 }
+
+/// A real store with a real defect: a trigger that drops some of what was put. The
+/// clients and the judge know nothing of it.
+#[test]
+fn crash_a_postgres_that_loses_tasks_is_caught() {
+    let server = gristmill_pgserver::Server::private().expect("PostgreSQL runs");
+    let folder = tempfile::tempdir().expect("a folder");
+    let ledger = folder.path().join("ledger.jsonl").display().to_string();
+    let run = |name: &str, seconds: &str| {
+        let place = folder.path().join(name).display().to_string();
+        let url = server.url();
+        let words = ["run", "--store", &url, "--seconds", seconds, "--faults", "none"];
+        let more = ["--patience", "5", "--folder", &place, "--ledger", &ledger, "--json"];
+        judge(&[words.as_slice(), more.as_slice()].concat())
+    };
+    let sound = run("sound", "1");
+    assert!(sound.status.success(), "{}", String::from_utf8_lossy(&sound.stdout));
+    let lossy = "
+        CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN DELETE FROM gristmill.task WHERE id = NEW.id; RETURN NULL; END $$;
+        CREATE TRIGGER lose AFTER INSERT ON gristmill.task
+            FOR EACH ROW WHEN (NEW.id % 20 = 0) EXECUTE FUNCTION lose();";
+    server.psql("postgres", lossy).expect("a trigger");
+    let lossy = run("lossy", "3");
+    let said = String::from_utf8_lossy(&lossy.stdout);
+    assert_eq!(lossy.status.code(), Some(1), "{said}");
+    let entry: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert!(entry.pointer("/verdict/counted/lost").is_some(), "{said}");
+}

@@ -70,6 +70,10 @@ pub(crate) struct RunOrder {
     /// Clients that work.
     #[arg(long, default_value_t = 3)]
     pub(crate) workers: usize,
+    /// How many seconds the end may take, when faults are over, leases that are left
+    /// run out, and what stands is worked off.
+    #[arg(long, default_value_t = 120)]
+    pub(crate) patience: u64,
     /// Where journals and the verdict are kept; a folder of the run's own below
     /// `target/judge` when not said.
     #[arg(long)]

@@ -7,7 +7,7 @@ use gristmill_conformance::judge::{Dice, FaultKind, Journal, LEASE_MS, Phase, Ro
 
 use crate::Result;
 use crate::place::Place;
-use crate::site::Site;
+use crate::site::{Part, Site};
 
 /// Does harm to a run.
 #[derive(Debug)]
@@ -121,6 +121,9 @@ impl<'a> Nemesis<'a> {
         let usable = calls.len() - 1;
         let call = calls.get(self.dice.below(usable)).copied().unwrap_or("fsync:error=EIO");
         let when = 1 + self.dice.below(60);
+        if !matches!(self.site.running.get(at).map(|one| one.part), Some(Part::Rust(_))) {
+            return Ok(());
+        }
         let (role, place, name) = self.site.kill(at);
         self.journal.fault(FaultKind::Syscall, &format!("{name} {call} {when}"), Phase::Whole, 0);
         let traced = call.split(':').next().unwrap_or(call);
@@ -235,8 +238,8 @@ impl<'a> Nemesis<'a> {
 }
 
 /// Who takes part.
-pub(crate) fn crew(producers: usize, workers: usize) -> Vec<(Role, usize)> {
-    let many = |role, count: usize| (1..=count).map(move |place| (role, place));
+pub(crate) fn crew(producers: usize, workers: usize) -> Vec<(Part, usize)> {
+    let many = |role, count: usize| (1..=count).map(move |place| (Part::Rust(role), place));
     many(Role::Producer, producers)
         .chain(many(Role::Worker, workers))
         .chain(many(Role::Operator, 1))

@@ -65,6 +65,7 @@ impl Kind {
                 | FaultKind::Stall
                 | FaultKind::Promote,
             ) => Ok(()),
+            (Kind::Postgres, FaultKind::OpenTransaction) => python(),
             (Kind::Given(_), _) => Err("only to a store of the run's own".to_owned()),
             (_, FaultKind::ServerKill | FaultKind::ServerFreeze | FaultKind::Promote) => {
                 Err("the store has no server".to_owned())
@@ -72,7 +73,9 @@ impl Kind {
             (_, FaultKind::Cut | FaultKind::Stall) => {
                 Err("the store has no connections".to_owned())
             }
-            (_, FaultKind::OpenTransaction) => Err("needs PostgreSQL and Python".to_owned()),
+            (_, FaultKind::OpenTransaction) => {
+                Err("only PostgreSQL has callers' transactions here".to_owned())
+            }
             (Kind::Postgres, _) => Err("its disk and clock are the server's".to_owned()),
             _ => Err("not with this store".to_owned()),
         }
@@ -89,9 +92,17 @@ impl Kind {
             FaultKind::ServerFreeze,
             FaultKind::Cut,
             FaultKind::Stall,
+            FaultKind::OpenTransaction,
         ];
         usual.into_iter().filter(|fault| self.allows(*fault).is_ok()).collect()
     }
+}
+
+/// Whether there is Python, for clients over SQL.
+pub(crate) fn python() -> std::result::Result<(), String> {
+    let mut tool = Command::new("python3");
+    let found = tool.arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    found.map(drop).map_err(|_| "python3 is missing: install the package python3".to_owned())
 }
 
 fn root() -> std::result::Result<(), String> {
@@ -124,6 +135,9 @@ impl Place {
         let has = |fault| faults.contains(&fault);
         if has(FaultKind::Power) && has(FaultKind::DiskFull) {
             return Err("power and disk_full need different disks: name one".to_owned());
+        }
+        if has(FaultKind::Promote) && has(FaultKind::OpenTransaction) {
+            return Err("promote and open_transaction do not go together: name one".to_owned());
         }
         if has(FaultKind::Promote) && has(FaultKind::Stall) {
             return Err("promote and stall do not go together: name one".to_owned());

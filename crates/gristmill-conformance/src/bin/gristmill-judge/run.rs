@@ -16,11 +16,8 @@ use crate::args::RunOrder;
 use crate::nemesis::{Nemesis, crew};
 use crate::place::{Kind, Place};
 use crate::report::{self, Entry, Progress};
-use crate::site::Site;
+use crate::site::{Part, Site};
 use crate::{Result, store};
-
-/// How long the end may take: leases that are left run out, and all is worked off.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs and judges. Says whether nothing was found.
 pub(crate) fn run(order: &RunOrder, json: bool) -> Result<bool> {
@@ -122,6 +119,14 @@ fn with_processes(
     for (role, nth) in crew(order.producers, order.workers) {
         site.start(role, nth, &[])?;
     }
+    let socket = place.database.as_ref().and_then(crate::server::Database::socket);
+    if let (Some(socket), Ok(())) = (socket, crate::place::python()) {
+        site.speak_sql(socket)?;
+        site.start(Part::Python(0.0), 1, &[])?;
+        if faults.contains(&FaultKind::OpenTransaction) {
+            site.start(Part::Python(2.5), 2, &[])?;
+        }
+    }
     let mut progress = Progress::new(order.time(), order.quiet || json);
     let end = Instant::now() + order.time();
     let mut nemesis = Nemesis::new(&mut site, &mut place, &journal, dice, faults.to_vec());
@@ -132,8 +137,9 @@ fn with_processes(
     let url = place.database.as_ref().map_or_else(|| place.url.clone(), |database| database.url());
     let standing = runtime.block_on(async {
         let clock = place.clock.as_deref();
-        let mill = store::open_at_last(&url, clock, PATIENCE, || false).await?;
-        let mut standing = drain(store::verbs(&mill), folder, PATIENCE).await?;
+        let patience = Duration::from_secs(order.patience);
+        let mill = store::open_at_last(&url, clock, patience, || false).await?;
+        let mut standing = drain(store::verbs(&mill), folder, patience).await?;
         standing.findings.extend(store::check(&mill).await?);
         let _ = mill.store().close().await;
         Ok::<_, String>(standing)

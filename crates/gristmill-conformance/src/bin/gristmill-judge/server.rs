@@ -45,6 +45,11 @@ impl Database {
         }
     }
 
+    /// Its socket, for clients that speak its protocol; none where it may be left.
+    pub(crate) fn socket(&self) -> Option<String> {
+        self.standby.is_none().then(|| self.server.url())
+    }
+
     pub(crate) fn has_standby(&self) -> bool {
         self.standby.is_some()
     }

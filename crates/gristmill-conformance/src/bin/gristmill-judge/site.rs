@@ -10,11 +10,33 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Result;
 
+/// What a client is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Part {
+    /// One of this program, in a role.
+    Rust(Role),
+    /// One in Python over SQL, which holds its transactions open for up to this
+    /// many seconds.
+    Python(f64),
+}
+
+impl Part {
+    fn word(self) -> &'static str {
+        match self {
+            Part::Rust(role) => role.word(),
+            Part::Python(_) => "python",
+        }
+    }
+}
+
+/// The client in Python, written to the run's folder.
+const PYTHON: &str = include_str!("client.py");
+
 /// A client that runs.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) role: Role,
-    /// Which of its role it is, whoever has that place now.
+    pub(crate) part: Part,
+    /// Which of its part it is, whoever has that place now.
     pub(crate) place: usize,
     pub(crate) name: String,
     child: Child,
@@ -27,6 +49,8 @@ pub(crate) struct Running {
 pub(crate) struct Site {
     pub(crate) folder: PathBuf,
     url: String,
+    /// The socket of the server, for clients that speak its protocol.
+    socket: Option<String>,
     seed: u64,
     clock: Option<PathBuf>,
     pub(crate) running: Vec<Running>,
@@ -38,6 +62,7 @@ impl Site {
         Site {
             folder: folder.to_owned(),
             url: url.to_owned(),
+            socket: None,
             seed,
             clock,
             running: Vec::new(),
@@ -45,10 +70,42 @@ impl Site {
         }
     }
 
+    /// Makes it possible to start clients in Python.
+    pub(crate) fn speak_sql(&mut self, socket: String) -> Result<()> {
+        let file = self.folder.join("client.py");
+        std::fs::write(file, PYTHON).map_err(|error| error.to_string())?;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
     /// Starts a client in this place, under a tracer if there are words for one.
-    pub(crate) fn start(&mut self, role: Role, place: usize, tracer: &[String]) -> Result<()> {
+    pub(crate) fn start(&mut self, part: Part, place: usize, tracer: &[String]) -> Result<()> {
         self.started += 1;
-        let name = format!("{}-{place}.{}", role.word(), self.started);
+        let name = format!("{}-{place}.{}", part.word(), self.started);
+        let mut command = match part {
+            Part::Rust(role) => self.rust(role, &name, tracer)?,
+            Part::Python(hold) => self.python(hold, &name),
+        };
+        let said = File::create(self.folder.join(format!("{name}.stderr")));
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(said.map_err(|error| error.to_string())?)
+            .spawn()
+            .map_err(|error| format!("a client cannot be started: {error}"))?;
+        self.running.push(Running { part, place, name, child, stopped_until: None });
+        Ok(())
+    }
+
+    fn python(&self, hold: f64, name: &str) -> Command {
+        let mut command = Command::new("python3");
+        command.arg(self.folder.join("client.py")).arg(&self.folder).arg(name);
+        command.args([self.seed.to_string(), hold.to_string()]);
+        command.env("GRISTMILL_JUDGE_STORE", self.socket.as_deref().unwrap_or_default());
+        command
+    }
+
+    fn rust(&self, role: Role, name: &str, tracer: &[String]) -> Result<Command> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = match tracer.split_first() {
             Some((tracer, words)) => {
@@ -58,28 +115,20 @@ impl Site {
             }
             None => Command::new(program),
         };
-        let said = File::create(self.folder.join(format!("{name}.stderr")));
-        command.args(["client", "--role", role.word(), "--name", &name]);
+        command.args(["client", "--role", role.word(), "--name", name]);
         command.arg("--folder").arg(&self.folder).args(["--seed", &self.seed.to_string()]);
         if let Some(clock) = &self.clock {
             command.arg("--clock").arg(clock);
         }
-        let child = command
-            .env("GRISTMILL_JUDGE_STORE", &self.url)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(said.map_err(|error| error.to_string())?)
-            .spawn()
-            .map_err(|error| format!("a client cannot be started: {error}"))?;
-        self.running.push(Running { role, place, name, child, stopped_until: None });
-        Ok(())
+        command.env("GRISTMILL_JUDGE_STORE", &self.url);
+        Ok(command)
     }
 
     /// Kills a client. Returns what it was.
-    pub(crate) fn kill(&mut self, at: usize) -> (Role, usize, String) {
+    pub(crate) fn kill(&mut self, at: usize) -> (Part, usize, String) {
         let mut gone = self.running.swap_remove(at);
         self.end(&mut gone);
-        (gone.role, gone.place, gone.name)
+        (gone.part, gone.place, gone.name)
     }
 
     fn end(&self, client: &mut Running) {
@@ -141,11 +190,11 @@ impl Site {
     }
 
     /// Kills all, and says what was there.
-    pub(crate) fn kill_all(&mut self) -> Vec<(Role, usize)> {
+    pub(crate) fn kill_all(&mut self) -> Vec<(Part, usize)> {
         let mut gone = Vec::new();
         while let Some(mut client) = self.running.pop() {
             self.end(&mut client);
-            gone.push((client.role, client.place));
+            gone.push((client.part, client.place));
         }
         gone
     }
@@ -160,7 +209,7 @@ impl Site {
 
     /// Clients that ended: those that left as they were told to, and words about
     /// those that did not.
-    pub(crate) fn ended(&mut self) -> Vec<(Role, usize, Option<String>)> {
+    pub(crate) fn ended(&mut self) -> Vec<(Part, usize, Option<String>)> {
         let mut ended = Vec::new();
         let mut at = 0;
         while at < self.running.len() {
@@ -175,7 +224,7 @@ impl Site {
             let last: Vec<&str> = said.lines().rev().take(4).collect();
             let died = (!status.success())
                 .then(|| format!("{} ended with {status}: {}", client.name, last.join(" | ")));
-            ended.push((client.role, client.place, died));
+            ended.push((client.part, client.place, died));
         }
         ended
     }

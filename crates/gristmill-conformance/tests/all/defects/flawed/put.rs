@@ -78,7 +78,7 @@ impl Flawed {
             Defect::TearsPutsApart if !request.atomic => self.put_one_by_one(request).await,
             Defect::ForgetsIdsOfDoneTasks => self.put_with_generations(request).await,
             _ => {
-                if let Some(report) = self.from_the_cache(&request) {
+                if let Some(report) = self.cached_answer(&request) {
                     return Ok(report);
                 }
                 let mut report = self.inner().put(request.clone()).await?;

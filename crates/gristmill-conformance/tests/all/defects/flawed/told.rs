@@ -16,7 +16,7 @@ const CACHED: Duration = Duration::from_millis(400);
 
 impl Flawed {
     /// What is answered from a cache, without a look at the store.
-    pub(super) fn from_the_cache(&self, request: &PutRequest) -> Option<PutReport> {
+    pub(super) fn cached_answer(&self, request: &PutRequest) -> Option<PutReport> {
         let [task] = request.tasks.as_slice() else { return None };
         if !self.has(Defect::AnswersFromACache) || task.id.is_some() {
             return None;

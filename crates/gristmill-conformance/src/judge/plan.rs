@@ -94,6 +94,12 @@ impl Plan {
         self.queues.iter().find(|queue| queue.name == name)
     }
 
+    /// Whether a put that was a duplicate may stand by itself later, because the task
+    /// that stood for it did not run after its commit.
+    pub(crate) fn puts_again(&self) -> bool {
+        self.store.starts_with("postgres")
+    }
+
     /// Keeps it beside the journals.
     ///
     /// # Errors

@@ -148,7 +148,8 @@ impl<'a> Nemesis<'a> {
         let Some(file) = &self.place.clock else { return Ok(()) };
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let now: i64 = text.trim().parse().unwrap_or(0);
-        let far = i64::try_from(self.dice.throw() % 6_000).unwrap_or(0) + 300;
+        // By over a second: less is no jump, but a clock that is set right.
+        let far = i64::try_from(self.dice.throw() % 5_000).unwrap_or(0) + 1_500;
         // Back to the right time every other time: it must not run away.
         let to = match (now, self.dice.below(3)) {
             (0, 0) => -far * 1_000,

@@ -1,8 +1,8 @@
 //! Kept counts equal the rows, and the counters equal what was acknowledged, but
 //! for what is unknown.
 
-use super::super::case::{Case, Effect};
-use super::super::event::{How, Went};
+use super::super::case::{Case, Effect, PutTry};
+use super::super::event::{How, PutSaid, Went};
 use super::super::verdict::Found;
 
 pub(super) fn check(case: &Case<'_>, found: &mut Found<'_>) {
@@ -47,7 +47,9 @@ fn counters(case: &Case<'_>, found: &mut Found<'_>, queue: &str, put: u64, done:
     let told = of_queue().filter(|put| put.enqueued().is_some()).count() as u64;
     let unknown = of_queue().filter(|put| put.effect == Effect::Unknown).count() as u64;
     // Put again by themselves, when their transaction committed late.
-    let late = of_queue().filter(|put| put.committing.is_some()).count() as u64;
+    let late =
+        |put: &&PutTry| case.plan.puts_again() && matches!(put.said, Some(PutSaid::Duplicate(_)));
+    let late = of_queue().filter(late).count() as u64;
     if put < told || put > told + unknown + late {
         let words = format!("{queue}: {told} puts acknowledged, {unknown} unknown, {put} counted");
         found.tell("counters", words, Vec::new());

@@ -90,4 +90,17 @@ fn refused_and_stands() {
     refused(Some(error(false))).breaks("refused and stands");
     refused(Some(error(true))).is_sound();
     refused(None).is_sound();
+    // A duplicate does not stand, unless it was put again: what stood for it may
+    // have been claimed before its commit.
+    let duplicate = |claimed: u64| {
+        let mut tale = tale();
+        tale.put(1, "plain", keyed("p1"), PutSaid::Enqueued(1));
+        let key = |task| Given { key: Some("k".to_owned()), ..given(task, 1) };
+        tale.claim(claimed, "plain", "a", vec![key(1)]).done(claimed + 5, 1, "a");
+        tale.put(10, "plain", keyed("p2"), PutSaid::Duplicate(1));
+        tale.claim(50, "plain", "b", vec![key(2)]).done(60, 2, "b");
+        tale
+    };
+    duplicate(20).breaks("refused and stands");
+    duplicate(10).is_sound();
 }

@@ -28,6 +28,7 @@ const LEASE_MS: u64 = 700;
 fn plan() -> Plan {
     let queue = |name: &str| QueueRules { name: name.to_owned(), ..QueueRules::default() };
     Plan {
+        store: "postgres".to_owned(),
         lease_ms: LEASE_MS,
         queues: vec![
             queue("plain"),

@@ -26,7 +26,7 @@ const CREW: [(Role, &str); 8] = [
 
 /// Runs clients on handles of one store for some time, in tasks of this runtime,
 /// and leaves the journals, the plan and what stands in the folder. Each client
-/// takes the next handle in turn.
+/// takes the next handle in turn, and rests between calls if they are to.
 ///
 /// # Errors
 /// When the folder cannot be written or the store does not answer at the end.
@@ -36,6 +36,7 @@ pub async fn together(
     url: &str,
     seed: u64,
     time: Duration,
+    rests: bool,
 ) -> Result<(), String> {
     let words = |error: std::io::Error| error.to_string();
     let lease = Duration::from_millis(LEASE_MS);
@@ -51,7 +52,7 @@ pub async fn together(
         let leave: Leave = Arc::new(move || leave.load(Ordering::Relaxed));
         let store = handles[nth % handles.len()].clone();
         let client = Client::new(store, folder, name, seed, leave).map_err(words)?;
-        running.spawn(client.run(role));
+        running.spawn(client.rests(rests).run(role));
         Ok::<(), String>(())
     };
     for (nth, (role, name)) in CREW.into_iter().enumerate() {

@@ -12,7 +12,7 @@ async fn the_memory_store_is_found_sound() {
     let folder = tempfile::tempdir().expect("a folder");
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(MemoryOptions::default()));
     let time = Duration::from_secs(4);
-    judge::together(&[store], folder.path(), "memory:", 1, time).await.expect("a run");
+    judge::together(&[store], folder.path(), "memory:", 1, time, true).await.expect("a run");
     let verdict = judge::judge_folder(folder.path()).expect("a run's folder");
     let told: Vec<String> = verdict.violations.iter().map(ToString::to_string).collect();
     assert!(verdict.is_sound(), "{:?}\n{}", verdict.counted, told.join("\n"));

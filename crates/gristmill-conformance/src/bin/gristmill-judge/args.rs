@@ -84,6 +84,9 @@ pub(crate) struct RunOrder {
     /// The file to which the run's result is appended, a line of JSON.
     #[arg(long, default_value = "target/judge/ledger.jsonl")]
     pub(crate) ledger: PathBuf,
+    /// Clients do not rest between calls.
+    #[arg(long)]
+    pub(crate) restless: bool,
     /// Say nothing while it runs.
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -125,6 +128,9 @@ pub(crate) struct ClientOrder {
     /// What its dice begin with.
     #[arg(long)]
     pub(crate) seed: u64,
+    /// Does not rest between calls.
+    #[arg(long)]
+    pub(crate) restless: bool,
     /// The file that says how far the wall clock has jumped.
     #[arg(long)]
     pub(crate) clock: Option<PathBuf>,

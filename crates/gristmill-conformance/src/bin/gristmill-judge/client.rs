@@ -33,7 +33,7 @@ pub(crate) fn run(order: &ClientOrder) -> Result<()> {
         let client =
             Client::new(store::verbs(&mill), &order.folder, &order.name, order.seed, leave)
                 .map_err(|error| error.to_string())?;
-        client.run(order.role).await;
+        client.rests(!order.restless).run(order.role).await;
         let _ = tokio::time::timeout(Duration::from_secs(5), mill.store().close()).await;
         Ok(())
     })

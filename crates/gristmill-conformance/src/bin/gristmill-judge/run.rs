@@ -92,7 +92,14 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 
 fn in_this_process(order: &RunOrder, folder: &Path) -> Result<()> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(MemoryOptions::default()));
-    runtime()?.block_on(together(&[store], folder, "memory:", order.seed, order.time()))
+    runtime()?.block_on(together(
+        &[store],
+        folder,
+        "memory:",
+        order.seed,
+        order.time(),
+        !order.restless,
+    ))
 }
 
 fn with_processes(
@@ -116,6 +123,7 @@ fn with_processes(
     })?;
     let journal = Journal::open(folder, "nemesis").map_err(|error| error.to_string())?;
     let mut site = Site::new(folder, &place.url, order.seed, place.clock.clone());
+    site.restless = order.restless;
     for (role, nth) in crew(order.producers, order.workers) {
         site.start(role, nth, &[])?;
     }

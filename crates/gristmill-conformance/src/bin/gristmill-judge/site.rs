@@ -53,6 +53,8 @@ pub(crate) struct Site {
     socket: Option<String>,
     seed: u64,
     clock: Option<PathBuf>,
+    /// Clients do not rest between calls.
+    pub(crate) restless: bool,
     pub(crate) running: Vec<Running>,
     started: usize,
 }
@@ -65,6 +67,7 @@ impl Site {
             socket: None,
             seed,
             clock,
+            restless: false,
             running: Vec::new(),
             started: 0,
         }
@@ -117,6 +120,9 @@ impl Site {
         };
         command.args(["client", "--role", role.word(), "--name", name]);
         command.arg("--folder").arg(&self.folder).args(["--seed", &self.seed.to_string()]);
+        if self.restless {
+            command.arg("--restless");
+        }
         if let Some(clock) = &self.clock {
             command.arg("--clock").arg(clock);
         }

@@ -66,8 +66,8 @@ pub struct Client {
     dice: Dice,
     leave: Leave,
     lease: Duration,
-    /// How long it rests between calls, so that a machine is not its limit.
-    rest: Duration,
+    /// Whether it rests between calls, so that the machine is not its limit.
+    rests: bool,
 }
 
 impl std::fmt::Debug for Client {
@@ -93,19 +93,13 @@ impl Client {
     ) -> std::io::Result<Self> {
         let noted = Noted { store, journal: Journal::open(folder, name)? };
         let lease = Duration::from_millis(super::LEASE_MS);
-        Ok(Client {
-            noted,
-            dice: Dice::of(seed, name),
-            leave,
-            lease,
-            rest: Duration::from_millis(1),
-        })
+        Ok(Client { noted, dice: Dice::of(seed, name), leave, lease, rests: true })
     }
 
-    /// Goes as fast as the store does.
+    /// Whether it rests between calls, or goes as fast as the store does.
     #[must_use]
-    pub fn restless(mut self) -> Self {
-        self.rest = Duration::ZERO;
+    pub fn rests(mut self, rests: bool) -> Self {
+        self.rests = rests;
         self
     }
 
@@ -125,7 +119,15 @@ impl Client {
 
     async fn pause(&mut self, at_most: Duration) {
         let millis = u64::try_from(at_most.as_millis()).unwrap_or(1).max(1);
-        let nap = Duration::from_millis(self.dice.throw() % millis);
-        tokio::time::sleep(nap + self.rest).await;
+        let nap = Duration::from_millis(1 + self.dice.throw() % millis);
+        self.rest(nap).await;
+    }
+
+    async fn rest(&self, nap: Duration) {
+        if self.rests {
+            tokio::time::sleep(nap).await;
+        } else {
+            tokio::task::yield_now().await;
+        }
     }
 }

@@ -24,7 +24,9 @@ impl Client {
             if tried.is_err() {
                 tokio::time::sleep(AGAIN).await;
             }
-            self.pause(Duration::from_millis(60)).await;
+            // A person's work: it stays slow however fast the others are.
+            let nap = 1 + self.dice.throw() % 60;
+            tokio::time::sleep(Duration::from_millis(nap)).await;
         }
     }
 

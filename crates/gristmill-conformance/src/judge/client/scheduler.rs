@@ -1,6 +1,8 @@
 //! The scheduler: fires every instant of one schedule, as others do at the same
 //! time.
 
+use std::time::Duration;
+
 use gristmill_core::{ScheduleName, Timestamp};
 
 use super::super::plan::{EVERY, SCHEDULE, TICKS};
@@ -21,7 +23,8 @@ impl Client {
                 let _ = self.noted.fire(&name, TICKS, next).await;
             }
             tokio::time::sleep(AGAIN).await;
-            self.pause(EVERY / 4).await;
+            let nap = u64::try_from(EVERY.as_millis()).unwrap_or(1_000) / 4;
+            tokio::time::sleep(Duration::from_millis(self.dice.throw() % nap)).await;
         }
     }
 }

@@ -50,7 +50,7 @@ impl Client {
                 swept = Instant::now();
                 let _ = self.noted.sweep().await;
             }
-            tokio::time::sleep(self.rest).await;
+            self.rest(Duration::from_millis(1)).await;
         }
     }
 

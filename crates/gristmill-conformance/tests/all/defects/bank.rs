@@ -30,7 +30,7 @@ fn judged(defect: Option<Defect>, times: &[u64]) -> Option<(String, u64)> {
         let folder = tempfile::tempdir().expect("a folder");
         let handles = FlawedHarness::new(defect).live(HANDLES);
         let time = Duration::from_secs(*seconds);
-        let run = judge::together(&handles, folder.path(), "flawed", *seconds, time);
+        let run = judge::together(&handles, folder.path(), "flawed", *seconds, time, true);
         if let Err(why) = runtime.block_on(run) {
             return Some((why, *seconds));
         }

@@ -153,10 +153,10 @@ async fn a_stop_waits_for_what_runs_and_gives_back_the_rest() {
     let permits = gate.permits.clone();
     let (report, ()) = tokio::join!(worker.stop(), async {
         // It has heard of the stop, and waits.
-        let mut stopping = false;
-        while !stopping {
-            let workers = mill.inspect().workers().await.unwrap();
-            stopping = workers.iter().any(|worker| worker.report.stopping);
+        let start = Instant::now();
+        while !mill.inspect().workers().await.unwrap()[0].report.stopping {
+            assert!(start.elapsed() < PATIENCE, "it hears no stop");
+            tokio::task::yield_now().await;
         }
         permits.add_permits(1);
     });

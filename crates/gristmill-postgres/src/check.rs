@@ -13,7 +13,7 @@ use crate::answer::column;
 use crate::codec;
 use crate::roles;
 use crate::schedules;
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 
 /// Tasks in one step of the walk.
@@ -51,15 +51,19 @@ impl Inner {
     /// Queues, schedules and workers: can each be read?
     async fn check_declared(&self, findings: &mut Vec<Finding>) -> Result<()> {
         for row in &self.pool.read(Sql::QueueAll, &[]).await? {
-            let name = column::<&str>(row, 1)?;
+            let name = column::<&str>(row, at!(QueueAll.name))?;
             note(findings, format_args!("queue '{name}'"), codec::queue(row));
         }
         for row in &self.pool.read(Sql::ScheduleAll, &[]).await? {
-            let name = column::<&str>(row, 0)?;
+            let name = column::<&str>(row, at!(ScheduleAll.name))?;
             note(findings, format_args!("schedule '{name}'"), schedules::schedule(row));
         }
         for row in &self.pool.read(Sql::WorkerAll, &[]).await? {
-            note(findings, format_args!("a worker"), roles::report(column(row, 0)?));
+            note(
+                findings,
+                format_args!("a worker"),
+                roles::report(column(row, at!(WorkerAll.report))?),
+            );
         }
         Ok(())
     }
@@ -71,7 +75,7 @@ impl Inner {
             let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
             let rows = self.pool.read(Sql::CheckTasks, &[&after, &limit]).await?;
             for row in &rows {
-                after = column(row, 0)?;
+                after = column(row, at!(CheckTasks.id))?;
                 for fault in faults(row)? {
                     findings.push(Finding(format!("task {}: {fault}", TaskId(after))));
                 }
@@ -86,12 +90,13 @@ impl Inner {
     async fn check_counts(&self, findings: &mut Vec<Finding>) -> Result<()> {
         let names = ["ready", "delayed", "blocked", "processing", "failed", "done"];
         for row in &self.pool.read(Sql::CheckCounts, &[]).await? {
-            let queue: &str = column(row, 0)?;
-            if !column::<bool>(row, 1)? {
+            let queue: &str = column(row, at!(CheckCounts.queue))?;
+            if !column::<bool>(row, at!(CheckCounts.is_kept))? {
                 findings.push(Finding(format!("queue '{queue}' keeps no counts")));
                 continue;
             }
-            let (kept, counted): (Vec<i64>, Vec<i64>) = (column(row, 2)?, column(row, 3)?);
+            let (kept, counted): (Vec<i64>, Vec<i64>) =
+                (column(row, at!(CheckCounts.kept))?, column(row, at!(CheckCounts.counted))?);
             for (name, (kept, counted)) in names.iter().zip(kept.into_iter().zip(counted)) {
                 if kept != counted {
                     findings.push(Finding(format!(
@@ -119,7 +124,8 @@ impl Inner {
     async fn misfits(&self) -> Result<Vec<Finding>> {
         let rows = self.pool.read(Sql::CheckPlaces, &[]).await?;
         let finding = |row: &Row| {
-            let (id, why): (i64, &str) = (column(row, 0)?, column(row, 1)?);
+            let (id, why): (i64, &str) =
+                (column(row, at!(CheckPlaces.id))?, column(row, at!(CheckPlaces.why))?);
             Ok(Finding(format!("task {}: {why}", TaskId(id))))
         };
         rows.iter().map(finding).collect()
@@ -129,21 +135,21 @@ impl Inner {
 /// What is wrong with a row of `check_tasks` (`check.sql`).
 fn faults(row: &Row) -> Result<Vec<String>> {
     let mut faults = Vec::new();
-    match column::<Option<&str>>(row, 2)? {
+    match column::<Option<&str>>(row, at!(CheckTasks.queue))? {
         None => {
-            let number: Option<i32> = column(row, 1)?;
+            let number: Option<i32> = column(row, at!(CheckTasks.number))?;
             let number = number.map_or_else(|| "no number".to_owned(), |n| n.to_string());
             faults.push(format!("its queue ({number}) does not exist, and no list shows it"));
         }
         Some(name) => faults.extend(codec::queue_name(name).err().map(|error| error.to_string())),
     }
-    match column::<Option<i16>>(row, 3)? {
+    match column::<Option<i16>>(row, at!(CheckTasks.encoding))? {
         None => faults.push("its encoding is missing".to_owned()),
         Some(encoding) => faults.extend(codec::encoding(encoding).fault),
     }
-    faults.extend(codec::history(column(row, 4)?).fault);
-    faults.extend(codec::headers(column(row, 5)?).fault);
-    if column(row, 6)? {
+    faults.extend(codec::history(column(row, at!(CheckTasks.history))?).fault);
+    faults.extend(codec::headers(column(row, at!(CheckTasks.headers))?).fault);
+    if column(row, at!(CheckTasks.is_torn))? {
         faults.push("a part that every task has is missing".to_owned());
     }
     Ok(faults)

@@ -16,7 +16,7 @@ use crate::answer::{Answer as _, column};
 use crate::codec::{self, from_span, small, span};
 use crate::errors::corrupt;
 use crate::hint::{Begin, Ended, Hint};
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 use crate::sweep::failed_by_expiry;
 use crate::wire::{At, Uuid};
@@ -64,23 +64,25 @@ impl Inner {
             Err(error) => return Err(self.named(error, &request.queue).await),
         };
         let first = rows.first().ok_or_else(|| corrupt("a claim", "it has no answer"))?;
-        let now = column::<At>(first, 0)?.0;
+        let now = column::<At>(first, at!(Claim.now))?.0;
         self.observe(now, begun);
-        let lease = from_span(column(first, 1)?);
-        let mut claim = request.nothing_yet(lease, column(first, 2)?);
-        claim.next_due = column::<Option<At>>(first, 3)?.map(|at| at.0.since(now));
-        let spared = column::<Option<i64>>(first, 23)?.map(|lease| heartbeat(from_span(lease)));
+        let lease = from_span(column(first, at!(Claim.lease))?);
+        let mut claim = request.nothing_yet(lease, column(first, at!(Claim.paused))?);
+        claim.next_due =
+            column::<Option<At>>(first, at!(Claim.next_due))?.map(|at| at.0.since(now));
+        let spared = column::<Option<i64>>(first, at!(Claim.held_back))?
+            .map(|lease| heartbeat(from_span(lease)));
         claim.held_back = spared.zip(held).map(|(beat, held)| beat.saturating_sub(from_span(held)));
-        let swept = column::<Option<i64>>(first, 4)?.map(from_span);
-        claim.failed = failed_by_expiry(first, 21)?;
+        let swept = column::<Option<i64>>(first, at!(Claim.swept))?.map(from_span);
+        claim.failed = failed_by_expiry(first, at!(Claim.failed))?;
         // The first row may be there for what is told of the claim itself.
-        let taken = if column::<Option<i64>>(first, 5)?.is_some() { 0 } else { 1 };
+        let taken = if column::<Option<i64>>(first, at!(Claim.id))?.is_some() { 0 } else { 1 };
         if let Some(rows) = rows.get(taken..) {
             let mut bad = Vec::new();
             for row in rows {
                 match task(row) {
                     Ok(task) => claim.tasks.push(task),
-                    Err(why) => bad.push((TaskId(column(row, 5)?), damaged(&why))),
+                    Err(why) => bad.push((TaskId(column(row, at!(Claim.id))?), damaged(&why))),
                 }
             }
             // The hint's part comes before the front's.
@@ -89,7 +91,7 @@ impl Inner {
                 self.set_aside(&mut claim, bad).await;
             }
         }
-        let clean: bool = column(first, 22)?;
+        let clean: bool = column(first, at!(Claim.clean))?;
         if request.source.is_some() && !clean {
             // What it took from ended leases may stand in front of any hint.
             self.hints.forget(&claim.queue);
@@ -150,8 +152,9 @@ impl Inner {
             [&queue.as_str(), &levels, &run_ats, &ids, &self.now()];
         let rows = self.pool.read(Sql::Behind, &values).await?;
         let place = |row| {
-            let (level, run_at) = (column(row, 0)?, column::<At>(row, 1)?.0);
-            Ok(Hint { level, run_at, id: column(row, 2)? })
+            let (level, run_at) =
+                (column(row, at!(Behind.level))?, column::<At>(row, at!(Behind.run_at))?.0);
+            Ok(Hint { level, run_at, id: column(row, at!(Behind.id))? })
         };
         rows.iter().map(place).collect()
     }
@@ -186,35 +189,35 @@ fn last_of_levels(tasks: &[ClaimedTask]) -> Vec<Hint> {
 /// A task of the claim, or what is wrong with it, as a part of a sentence.
 fn task(row: &Row) -> Result<ClaimedTask, String> {
     let whole = |what: &'static str| move |why: String| format!("its {what} cannot be read: {why}");
-    let encoding = codec::encoding(row.value(7).map_err(whole("encoding"))?);
-    let headers = codec::headers(row.value(17).map_err(whole("headers"))?);
+    let encoding = codec::encoding(row.value(at!(Claim.encoding)).map_err(whole("encoding"))?);
+    let headers = codec::headers(row.value(at!(Claim.headers)).map_err(whole("headers"))?);
     let faults: Vec<String> = [encoding.fault, headers.fault].into_iter().flatten().collect();
     if !faults.is_empty() {
         return Err(faults.join("; "));
     }
-    let payload: Vec<u8> = row.value(6).map_err(whole("payload"))?;
+    let payload: Vec<u8> = row.value(at!(Claim.payload)).map_err(whole("payload"))?;
     let payload = Payload { bytes: payload.into(), encoding: encoding.value };
     rest(row, payload, headers.value).map_err(|error| error.to_string())
 }
 
 /// What no one but the store itself writes.
 fn rest(row: &Row, payload: Payload, headers: Headers) -> Result<ClaimedTask> {
-    let expiries: i16 = column(row, 18)?;
+    let expiries: i16 = column(row, at!(Claim.expiries))?;
     Ok(ClaimedTask {
-        id: TaskId(column(row, 5)?),
+        id: TaskId(column(row, at!(Claim.id))?),
         payload,
-        key: column(row, 8)?,
-        group: column(row, 9)?,
-        source: column(row, 10)?,
-        priority: column(row, 11)?,
-        attempt: small(column(row, 12)?),
-        claims: small(column(row, 13)?),
-        created_at: column::<At>(row, 14)?.0,
-        run_at: column::<At>(row, 15)?.0,
-        prev_run_at: column::<Option<At>>(row, 16)?.map(|at| at.0),
+        key: column(row, at!(Claim.key))?,
+        group: column(row, at!(Claim.grp))?,
+        source: column(row, at!(Claim.source))?,
+        priority: column(row, at!(Claim.priority))?,
+        attempt: small(column(row, at!(Claim.attempt))?),
+        claims: small(column(row, at!(Claim.claims))?),
+        created_at: column::<At>(row, at!(Claim.created_at))?.0,
+        run_at: column::<At>(row, at!(Claim.run_at))?.0,
+        prev_run_at: column::<Option<At>>(row, at!(Claim.prev_run_at))?.map(|at| at.0),
         headers,
-        concurrent: column::<Option<i32>>(row, 19)?.map(small),
-        slot: column::<Option<i32>>(row, 20)?.map(small),
+        concurrent: column::<Option<i32>>(row, at!(Claim.concurrent))?.map(small),
+        slot: column::<Option<i32>>(row, at!(Claim.slot))?.map(small),
         alone: expiries >= 2,
     })
 }

@@ -9,7 +9,7 @@ use gristmill_core::{Clock as _, Result};
 use crate::answer::column;
 use crate::codec::count;
 use crate::errors::corrupt;
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 use crate::sweep::LONGEST;
 use crate::wire::At;
@@ -95,7 +95,7 @@ impl Inner {
     async fn cut_leases(&self) -> Result<u64> {
         let rows = self.pool.write(Sql::CutLeases, &[&STEP, &self.now()]).await?;
         let row = rows.first().ok_or_else(|| corrupt("a cut of leases", "it has no answer"))?;
-        Ok(count(column(row, 0)?))
+        Ok(count(column(row, at!(CutLeases.cut_leases))?))
     }
 
     /// Counts one step of tasks; where to go on, if there are more.
@@ -106,10 +106,10 @@ impl Inner {
         let rows = self.pool.write(Sql::CountUndue, &values).await?;
         let row = rows.first().ok_or_else(|| corrupt("a count", "it has no answer"))?;
         let next = Place {
-            queue: column(row, 0)?,
-            level: column(row, 1)?,
-            run_at: column(row, 2)?,
-            id: column(row, 3)?,
+            queue: column(row, at!(CountUndue.queue))?,
+            level: column(row, at!(CountUndue.level))?,
+            run_at: column(row, at!(CountUndue.run_at))?,
+            id: column(row, at!(CountUndue.id))?,
         };
         Ok(next.queue.is_some().then_some(next))
     }

@@ -10,20 +10,21 @@ use tokio_postgres::Row;
 
 use crate::answer::column;
 use crate::errors::corrupt;
+use crate::sql::at;
 use crate::wire::At;
 
 /// A queue from its row.
 pub(crate) fn queue(row: &Row) -> Result<Queue> {
-    let number: i32 = column(row, 0)?;
+    let number: i32 = column(row, at!(QueueAll.number))?;
     let stored = StoredQueue {
         number: u32::try_from(number).map_err(|e| corrupt("a queue's number", e))?,
-        name: column(row, 1)?,
-        declared: column(row, 2)?,
-        overridden: column(row, 3)?,
-        paused: column(row, 4)?,
-        paused_by: column(row, 5)?,
-        contract: column(row, 6)?,
-        created_at: column::<At>(row, 7)?.0,
+        name: column(row, at!(QueueAll.name))?,
+        declared: column(row, at!(QueueAll.declared))?,
+        overridden: column(row, at!(QueueAll.overridden))?,
+        paused: column(row, at!(QueueAll.paused))?,
+        paused_by: column(row, at!(QueueAll.paused_by))?,
+        contract: column(row, at!(QueueAll.contract))?,
+        created_at: column::<At>(row, at!(QueueAll.created_at))?.0,
     };
     stored.into_queue()
 }

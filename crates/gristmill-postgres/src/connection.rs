@@ -10,7 +10,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement, Transaction};
+use tokio_postgres::{Client, Column, Error, Row, SimpleQueryMessage, Statement, Transaction};
 
 use crate::StatementMode;
 use crate::deadline::Deadline;
@@ -88,6 +88,8 @@ pub(crate) enum Fault {
     Late { sent: bool },
     /// It stands at the server, and perhaps on no standby that it should be on.
     Unsynced,
+    /// It would be answered with other columns than those that are read.
+    Strange(String),
 }
 
 impl From<Error> for Fault {
@@ -166,6 +168,9 @@ impl Connection {
                 let made = self.client.prepare_typed(texts.of(sql), sql.types());
                 let made = timeout_at(deadline.at, made).await;
                 let made = self.answered(made, false)?;
+                if let Some(why) = sql.strange(made.columns().iter().map(Column::name)) {
+                    return Err(Fault::Strange(why));
+                }
                 self.prepared.insert(sql, made.clone());
                 made
             }

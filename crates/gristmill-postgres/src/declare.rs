@@ -11,7 +11,7 @@ use crate::answer::column;
 use crate::codec::{self, count};
 use crate::deadline::Class;
 use crate::pool::Taken;
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 use crate::wire::At;
 
@@ -79,7 +79,9 @@ impl Inner {
         connection.begin().await?;
         connection.run(Sql::QueueLock, &[]).await?;
         let rows = connection.run(Sql::Now, &[&self.now()]).await?;
-        let now = rows.first().map_or(Ok(Timestamp::EPOCH), |row| Ok(column::<At>(row, 0)?.0))?;
+        let now = rows
+            .first()
+            .map_or(Ok(Timestamp::EPOCH), |row| Ok(column::<At>(row, at!(Now.now))?.0))?;
         Ok(Change { connection, now })
     }
 
@@ -189,9 +191,11 @@ async fn declare(change: &mut Change<'_>, declaration: Declaration) -> Result<De
             let rows = change.connection.run(Sql::QueueNumbers, &[]).await?;
             let mut last = None;
             for row in &rows {
-                let number = codec::small(column(row, 0)?);
+                let number = codec::small(column(row, at!(QueueNumbers.number))?);
                 if declaration.number == Some(number) {
-                    return Err(declaration.number_taken(number, column(row, 1)?));
+                    return Err(
+                        declaration.number_taken(number, column(row, at!(QueueNumbers.name))?)
+                    );
                 }
                 last = Some(number);
             }
@@ -212,7 +216,8 @@ async fn register(
     }
     if asked.breaking {
         let rows = change.connection.run(Sql::QueueStanding, &[&number(&queue)]).await?;
-        let standing = rows.first().map_or(Ok(0), |row| column::<i64>(row, 0))?;
+        let standing =
+            rows.first().map_or(Ok(0), |row| column::<i64>(row, at!(QueueStanding.standing)))?;
         if standing > 0 {
             return Ok(ContractAnswer::TasksStand(count(standing)));
         }

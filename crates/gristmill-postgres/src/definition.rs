@@ -15,6 +15,7 @@ use tokio_postgres::Row;
 use crate::answer::column;
 use crate::connection::in_schema;
 use crate::migration::checksum;
+use crate::sql::at;
 
 /// Their texts, in the order in which they can be made.
 const FILES: &[&str] = &[
@@ -91,7 +92,12 @@ pub(crate) type Standing = HashMap<(String, String), (String, Option<String>)>;
 
 /// Reads it.
 pub(crate) fn standing(rows: &[Row]) -> Result<Standing> {
-    let read = |row| Ok(((column(row, 0)?, column(row, 1)?), (column(row, 2)?, column(row, 3)?)));
+    let read = |row| {
+        Ok((
+            (column(row, at!(DefinitionList.kind))?, column(row, at!(DefinitionList.name))?),
+            (column(row, at!(DefinitionList.checksum))?, column(row, at!(DefinitionList.body))?),
+        ))
+    };
     rows.iter().map(read).collect()
 }
 
@@ -111,7 +117,9 @@ pub(crate) fn fingerprint() -> &'static str {
 }
 
 /// The version of this program. Of two programs on one store the newer one's
-/// functions stand: the older one would take back what the newer one needs.
+/// functions stand: the older one would take back what the newer one needs. Of two
+/// builds of one version, whose texts differ while it is written, those of who opened
+/// last.
 pub(crate) fn program() -> Vec<i32> {
     let parts = env!("CARGO_PKG_VERSION").split(['.', '-', '+']);
     parts.take(3).map_while(|part| part.parse().ok()).collect()

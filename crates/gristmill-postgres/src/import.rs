@@ -11,7 +11,7 @@ use crate::answer::column;
 use crate::codec::{self, encoding_number, span};
 use crate::errors::corrupt;
 use crate::put::{About, refusal};
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 
 impl Inner {
@@ -118,16 +118,16 @@ fn facts(task: &Task, in_flight: bool) -> Result<String> {
 }
 
 fn answer(row: &Row, task: &Task) -> Result<ImportAnswer> {
-    let id: Option<i64> = column(row, 1)?;
+    let id: Option<i64> = column(row, at!(Import.id))?;
     let known = || id.map(TaskId).ok_or_else(|| corrupt("an import", "an answer has no id"));
-    Ok(match column::<i16>(row, 0)? {
+    Ok(match column::<i16>(row, at!(Import.outcome))? {
         0 => ImportAnswer::Imported { id: known()? },
         1 => ImportAnswer::Already { id: known()? },
         2 => ImportAnswer::Duplicate { id: known()? },
         _ => {
-            let detail: Option<String> = column(row, 2)?;
+            let detail: Option<String> = column(row, at!(Import.detail))?;
             let (table, name): (Option<String>, Option<String>) =
-                (column(row, 3)?, column(row, 4)?);
+                (column(row, at!(Import.bind_table))?, column(row, at!(Import.bind_column))?);
             let about = About { capacity: None, table: table.as_deref(), column: name.as_deref() };
             let why =
                 refusal(detail.as_deref().unwrap_or_default(), id, task.key.as_deref(), &about);

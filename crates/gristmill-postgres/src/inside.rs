@@ -15,7 +15,7 @@ use crate::connection::{Texts, query_in};
 use crate::errors::{Intent, corrupt, fault};
 use crate::put::{self, Columns, Sifted};
 use crate::settle::{Asked, Settling, not_done, settled};
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 
 /// Wakes workers, here and in other processes, once the caller's transaction
@@ -160,7 +160,8 @@ impl PostgresStore {
 
     async fn check_same_store(&self, theirs: &mut impl Theirs) -> Result<()> {
         let rows = theirs.ask(&self.inner.pool.texts, Sql::MetaGet, &[]).await?;
-        let id: Option<String> = rows.first().map(|row| column(row, 0)).transpose()?;
+        let id: Option<String> =
+            rows.first().map(|row| column(row, at!(MetaGet.store_id))).transpose()?;
         if id.as_ref() == Some(&self.inner.id) {
             return Ok(());
         }

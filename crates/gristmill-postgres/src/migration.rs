@@ -12,7 +12,7 @@ use crate::answer::column;
 use crate::connection::in_schema;
 use crate::deadline::Class;
 use crate::pool::{Pool, Taken};
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::{Options, definition, rights};
 
 /// All steps in order; the position is the version.
@@ -123,7 +123,7 @@ pub(crate) async fn migrate(pool: &Pool, migrate: bool) -> Result<String> {
     }
     let rows = pool.read(Sql::MetaGet, &[]).await?;
     match rows.first() {
-        Some(row) => column(row, 0),
+        Some(row) => column(row, at!(MetaGet.store_id)),
         None => Err(StoreError::NotAStore("the store has lost its id".to_owned())),
     }
 }
@@ -154,6 +154,9 @@ async fn steps(connection: &mut Taken<'_>, pool: &Pool) -> Result<()> {
         connection.run_script(&script).await?;
         connection.run(Sql::MigrationRecord, &[&version, &checksum(text)]).await?;
     }
+    if found > 0 && found < KNOWN {
+        rights::grant_tables(connection, schema).await?;
+    }
     if found == 0 {
         let id = Token::random()?;
         let make = in_schema(META, schema).replace("{id}", &id.to_string());
@@ -166,7 +169,10 @@ async fn steps(connection: &mut Taken<'_>, pool: &Pool) -> Result<()> {
 async fn standing(connection: &mut Taken<'_>, pool: &Pool) -> Result<Vec<(String, String)>> {
     let rows = connection.run(Sql::DiagnoseObjects, &[&pool.texts.schema]).await?;
     let named = |row| {
-        let (name, definition): (String, String) = (column(row, 1)?, column(row, 2)?);
+        let (name, definition): (String, String) = (
+            column(row, at!(DiagnoseObjects.name))?,
+            column(row, at!(DiagnoseObjects.definition))?,
+        );
         let name = name.split('(').next().unwrap_or_default().to_owned();
         Ok((name, definition))
     };
@@ -198,7 +204,8 @@ async fn definitions(connection: &mut Taken<'_>, pool: &Pool, again: bool) -> Re
     connection.run_script(&in_schema(DROP, schema)).await?;
     let (whole, program) = (definition::fingerprint(), definition::program());
     connection.run(Sql::DefinitionRemember, &[&whole, &program]).await?;
-    let new: Vec<String> = rows.first().map_or(Ok(Vec::new()), |row| column(row, 0))?;
+    let new: Vec<String> =
+        rows.first().map_or(Ok(Vec::new()), |row| column(row, at!(DefinitionDefine.new)))?;
     rights::grant_new(connection, schema, &new).await
 }
 
@@ -207,7 +214,7 @@ pub(crate) fn is_newer(rows: &[tokio_postgres::Row]) -> Result<bool> {
     let Some(row) = rows.first() else {
         return Ok(false);
     };
-    let program: Vec<i32> = column(row, 1)?;
+    let program: Vec<i32> = column(row, at!(DefinitionStanding.program))?;
     Ok(program > definition::program())
 }
 
@@ -216,7 +223,7 @@ fn is_behind(rows: &[tokio_postgres::Row]) -> Result<bool> {
     let Some(row) = rows.first() else {
         return Ok(true);
     };
-    let whole: String = column(row, 0)?;
+    let whole: String = column(row, at!(DefinitionStanding.definitions))?;
     Ok(whole != definition::fingerprint() && !is_newer(rows)?)
 }
 
@@ -225,7 +232,8 @@ fn is_behind(rows: &[tokio_postgres::Row]) -> Result<bool> {
 async fn recorded(pool: &Pool) -> Result<i32> {
     let table = in_schema("gristmill.migration", &pool.texts.schema);
     let rows = pool.read(Sql::MigrationKnown, &[&table]).await?;
-    let there: bool = rows.first().map_or(Ok(false), |row| column(row, 0))?;
+    let there: bool =
+        rows.first().map_or(Ok(false), |row| column(row, at!(MigrationKnown.stands)))?;
     if !there {
         return Ok(0);
     }
@@ -235,7 +243,8 @@ async fn recorded(pool: &Pool) -> Result<i32> {
 fn check(rows: &[tokio_postgres::Row]) -> Result<i32> {
     let mut newest = 0;
     for row in rows {
-        let (version, found): (i32, String) = (column(row, 0)?, column(row, 1)?);
+        let (version, found): (i32, String) =
+            (column(row, at!(MigrationList.version))?, column(row, at!(MigrationList.checksum))?);
         newest = version;
         let step = usize::try_from(version - 1).ok().and_then(|at| STEPS.get(at));
         if step.is_some_and(|text| checksum(text) != found) {

@@ -5,7 +5,7 @@ use gristmill_core::{Operation, OperationAnswer, OperationReport, Result, Select
 use crate::answer::column;
 use crate::codec;
 use crate::errors::corrupt;
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 
 impl Inner {
@@ -35,23 +35,25 @@ impl Inner {
             .await?;
         let mut woken = Vec::new();
         for row in &rows {
-            let answer: &str = column(row, 1)?;
+            let answer: &str = column(row, at!(Operate.answer))?;
             let answer = match answer {
                 "moved" => OperationAnswer::Moved,
                 "cancel_requested" => OperationAnswer::CancelRequested,
-                "duplicate" => OperationAnswer::DuplicateOf(TaskId(column(row, 2)?)),
+                "duplicate" => {
+                    OperationAnswer::DuplicateOf(TaskId(column(row, at!(Operate.other))?))
+                }
                 "wrong_state" => {
-                    let state: &str = column(row, 3)?;
+                    let state: &str = column(row, at!(Operate.state))?;
                     let state = state.parse().map_err(|e| corrupt("a task's state", e))?;
                     OperationAnswer::WrongState(state)
                 }
                 "held" => OperationAnswer::Held,
                 _ => OperationAnswer::Gone,
             };
-            if let Some(queue) = column::<Option<&str>>(row, 4)? {
+            if let Some(queue) = column::<Option<&str>>(row, at!(Operate.woken))? {
                 woken.push(codec::queue_name(queue)?);
             }
-            report.answers.push((TaskId(column(row, 0)?), answer));
+            report.answers.push((TaskId(column(row, at!(Operate.id))?), answer));
         }
         self.woken(&woken);
         Ok(report)

@@ -330,6 +330,7 @@ fn told(fault: &Fault, intent: Intent, deadline: &Deadline) -> StoreError {
         Fault::Unsynced if intent == Intent::Write => errors::unsynced(),
         // Of somebody's write before, who did not wait for its answer.
         Fault::Unsynced => StoreError::Unavailable("another's write was cancelled".to_owned()),
+        Fault::Strange(why) => StoreError::Fault(why.clone()),
     }
 }
 
@@ -340,7 +341,7 @@ impl Taken<'_> {
             Fault::Said(error) => errors::means(error),
             Fault::Late { .. } if self.deadline.limit < SUSPICIOUS => return Next::Tell,
             Fault::Late { .. } => Means::ServerGone,
-            Fault::Unsynced => return Next::Tell,
+            Fault::Unsynced | Fault::Strange(_) => return Next::Tell,
         };
         match means {
             Means::LostRace => Next::Again,

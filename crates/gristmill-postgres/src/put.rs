@@ -10,6 +10,7 @@ use tokio_postgres::types::ToSql;
 use crate::answer::{Answer, column};
 use crate::codec::{self, count, encoding_number, span};
 use crate::errors::corrupt;
+use crate::sql::at;
 use crate::wire::At;
 
 /// Columns of tasks, each absent when no task says anything for it.
@@ -153,19 +154,24 @@ pub(crate) struct About<'a> {
 
 /// The answers of a put, or none when there is no such queue.
 pub(crate) fn answers(row: &impl Answer, fit: &[&NewTask]) -> Result<Option<Vec<PutAnswer>>> {
-    if !column::<bool>(row, 0)? {
+    if !column::<bool>(row, at!(Put.is_known))? {
         return Ok(None);
     }
-    let ids: Vec<Option<i64>> = column::<Option<_>>(row, 2)?.unwrap_or_default();
-    let Some(outcomes) = column::<Option<Vec<i16>>>(row, 1)? else {
+    let ids: Vec<Option<i64>> = column::<Option<_>>(row, at!(Put.ids))?.unwrap_or_default();
+    let Some(outcomes) = column::<Option<Vec<i16>>>(row, at!(Put.outcomes))? else {
         let enqueued = ids.into_iter().map(|id| Ok(PutAnswer::Enqueued { id: known(id)? }));
         return enqueued.collect::<Result<_>>().map(Some);
     };
-    let run_ats: Vec<Option<At>> = column::<Option<_>>(row, 3)?.unwrap_or_default();
-    let sources: Vec<Option<String>> = column::<Option<_>>(row, 4)?.unwrap_or_default();
-    let details: Vec<Option<String>> = column::<Option<_>>(row, 5)?.unwrap_or_default();
-    let about =
-        About { capacity: column(row, 6)?, table: column(row, 7)?, column: column(row, 8)? };
+    let run_ats: Vec<Option<At>> = column::<Option<_>>(row, at!(Put.run_ats))?.unwrap_or_default();
+    let sources: Vec<Option<String>> =
+        column::<Option<_>>(row, at!(Put.sources))?.unwrap_or_default();
+    let details: Vec<Option<String>> =
+        column::<Option<_>>(row, at!(Put.details))?.unwrap_or_default();
+    let about = About {
+        capacity: column(row, at!(Put.capacity))?,
+        table: column(row, at!(Put.bind_table))?,
+        column: column(row, at!(Put.bind_column))?,
+    };
     let mut made = Vec::with_capacity(outcomes.len());
     for (((((outcome, id), run_at), source), detail), task) in outcomes
         .into_iter()

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use crate::answer::{column, readable};
 use crate::errors::corrupt;
 use crate::row;
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 
 impl Inner {
@@ -97,15 +97,15 @@ impl Inner {
         let rows = self.pool.read(Sql::Find, &[&number, &keys]).await?;
         rows.iter()
             .map(|row| {
-                let place = match column::<i32>(row, 2)? {
+                let place = match column::<i32>(row, at!(Find.place))? {
                     0 => StandingPlace::Waiting,
                     1 => StandingPlace::InFlight,
                     _ => StandingPlace::Failed,
                 };
-                let state: &str = column(row, 3)?;
+                let state: &str = column(row, at!(Find.state))?;
                 Ok(KeyStanding {
-                    key: column(row, 0)?,
-                    id: TaskId(column(row, 1)?),
+                    key: column(row, at!(Find.key))?,
+                    id: TaskId(column(row, at!(Find.id))?),
                     place,
                     state: state.parse().map_err(|e| corrupt("a task's state", e))?,
                 })

@@ -8,20 +8,29 @@ use crate::answer::column;
 use crate::connection::in_schema;
 use crate::deadline::Class;
 use crate::pool::{Pool, Taken};
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 
 const RIGHTS: &str = include_str!("sql/rights.sql");
 const GRANT: &str = statement(include_str!("sql/migration.sql"), "rights_grant");
 
+/// Where what programs may do begins: with the tables.
+const TABLES: &str = "-- Programs that use the library";
+
 /// All roles, as they are called with the schema's default name.
 const ROLES: [&str; 5] =
-    ["gristmill_put", "gristmill_work", "gristmill_read", "gristmill_admin", "gristmill_store"];
+    ["gristmill_put", "gristmill_work", "gristmill_read", "gristmill_admin", STORE];
+const STORE: &str = "gristmill_store";
 
 /// The statements that make the roles of a schema and grant each what it may do.
 /// They can be run again, and are to be after a migration.
 #[must_use]
 pub fn print(schema: &str) -> String {
-    in_schema(RIGHTS, schema)
+    with_roles(RIGHTS, schema)
+}
+
+/// Statements with another schema and its roles.
+fn with_roles(text: &str, schema: &str) -> String {
+    in_schema(text, schema)
         .replace("SCHEMA gristmill\n", &format!("SCHEMA {schema}\n"))
         .replace("gristmill_", &format!("{schema}_"))
 }
@@ -48,6 +57,27 @@ pub async fn make(url: &str) -> Result<()> {
     made
 }
 
+/// Those of the roles that were made for this schema.
+async fn standing(connection: &mut Taken<'_>, schema: &str) -> Result<Vec<String>> {
+    let roles: Vec<String> = ROLES.iter().map(|role| named(role, schema)).collect();
+    let rows = connection.run(Sql::RoleStanding, &[&roles]).await?;
+    rows.iter().map(|row| column(row, at!(RoleStanding.role))).collect()
+}
+
+/// A role's name in a schema of another name than the default.
+fn named(role: &str, schema: &str) -> String {
+    role.replacen("gristmill", schema, 1)
+}
+
+/// Grants what a step may have made to the role of programs, where it stands.
+pub(crate) async fn grant_tables(connection: &mut Taken<'_>, schema: &str) -> Result<()> {
+    let tables = RIGHTS.find(TABLES).and_then(|at| RIGHTS.get(at..)).unwrap_or_default();
+    if standing(connection, schema).await?.contains(&named(STORE, schema)) {
+        connection.run_script(&with_roles(tables, schema)).await?;
+    }
+    Ok(())
+}
+
 /// Grants new functions to the roles they are for, where these were made: a
 /// process with the rights of a role goes on after a migration. What somebody took
 /// from a role of what stood before stays taken.
@@ -56,14 +86,13 @@ pub(crate) async fn grant_new(
     schema: &str,
     functions: &[String],
 ) -> Result<()> {
-    let named = |role: &str| role.replacen("gristmill", schema, 1);
-    let roles: Vec<String> = ROLES.iter().map(|role| named(role)).collect();
-    let standing = connection.run(Sql::RoleStanding, &[&roles]).await?;
-    let standing: Vec<String> = standing.iter().map(|row| column(row, 0)).collect::<Result<_>>()?;
+    let standing = standing(connection, schema).await?;
     let mut script = String::new();
     for function in functions {
-        let to: Vec<String> =
-            roles_of(function).map(named).filter(|role| standing.contains(role)).collect();
+        let to: Vec<String> = roles_of(function)
+            .map(|role| named(role, schema))
+            .filter(|role| standing.contains(role))
+            .collect();
         if !to.is_empty() {
             script += &in_schema(GRANT, schema)
                 .replace("{function}", function)
@@ -82,7 +111,7 @@ fn roles_of(function: &str) -> impl Iterator<Item = &'static str> {
         functions.split(',').any(meant).then(|| roles.split(',').map(str::trim))
     });
     // Every function is for programs.
-    granted.flatten().chain(["gristmill_store"])
+    granted.flatten().chain([STORE])
 }
 
 async fn run(pool: &Pool, script: &str) -> Result<()> {

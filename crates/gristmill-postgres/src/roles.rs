@@ -13,7 +13,7 @@ use crate::answer::{column, readable};
 use crate::codec;
 use crate::deadline::Class;
 use crate::pool::Taken;
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 use crate::wire::At;
 
@@ -76,11 +76,11 @@ impl Inner {
     pub(crate) async fn workers(&self) -> Result<Vec<WorkerView>> {
         let rows = self.pool.read(Sql::WorkerAll, &[]).await?;
         Ok(readable(&rows, "a worker's report", |row| {
-            let now = self.now().map_or_else(|| column::<At>(row, 3), Ok)?.0;
+            let now = self.now().map_or_else(|| column::<At>(row, at!(WorkerAll.now)), Ok)?.0;
             Ok(WorkerView {
-                report: report(column(row, 0)?)?,
-                since: column::<At>(row, 1)?.0,
-                silent_for: now.since(column::<At>(row, 2)?.0),
+                report: report(column(row, at!(WorkerAll.report))?)?,
+                since: column::<At>(row, at!(WorkerAll.since))?.0,
+                silent_for: now.since(column::<At>(row, at!(WorkerAll.seen))?.0),
             })
         }))
     }
@@ -109,9 +109,9 @@ impl Inner {
             return Ok(None);
         };
         Ok(Some(Assignment {
-            term: codec::count(column(row, 0)?),
-            shares: gristmill_text::shares(column(row, 1)?)?,
-            published_at: column::<At>(row, 2)?.0,
+            term: codec::count(column(row, at!(AssignmentGet.term))?),
+            shares: gristmill_text::shares(column(row, at!(AssignmentGet.shares))?)?,
+            published_at: column::<At>(row, at!(AssignmentGet.published_at))?.0,
         }))
     }
 }
@@ -122,10 +122,10 @@ fn held(rows: &[tokio_postgres::Row]) -> Result<Option<Role>> {
         return Ok(None);
     };
     let role = Role {
-        leader: codec::worker_id(column(row, 0)?),
-        term: codec::count(column(row, 1)?),
-        until: column::<At>(row, 2)?.0,
-        hold: codec::from_span(column(row, 3)?),
+        leader: codec::worker_id(column(row, at!(RoleGet.leader))?),
+        term: codec::count(column(row, at!(RoleGet.term))?),
+        until: column::<At>(row, at!(RoleGet.until))?.0,
+        hold: codec::from_span(column(row, at!(RoleGet.hold))?),
     };
     Ok(Some(role).filter(|role| role.term > 0))
 }

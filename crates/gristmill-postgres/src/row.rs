@@ -11,6 +11,7 @@ use tokio_postgres::types::FromSql;
 use crate::answer::{Answer as _, column};
 use crate::codec::{self, small};
 use crate::errors::corrupt;
+use crate::sql::at;
 use crate::wire::At;
 
 /// Reads one row and gathers what is wrong with it.
@@ -49,7 +50,7 @@ impl<'a> Reader<'a> {
 
 /// The id in a row of the view that shows tasks.
 pub(crate) fn id(row: &Row) -> Result<TaskId> {
-    column(row, 1).map(TaskId)
+    column(row, at!(Get.id)).map(TaskId)
 }
 
 /// Reads a row of the view that shows tasks.
@@ -57,51 +58,61 @@ pub(crate) fn id(row: &Row) -> Result<TaskId> {
 /// # Errors
 /// When nothing can be said of it: its id, state or queue is none.
 pub(crate) fn task(row: &Row) -> Result<Task> {
-    let state: &str = column(row, 0)?;
+    let state: &str = column(row, at!(Get.state))?;
     let state: State = state.parse().map_err(|e| corrupt("a task's state", e))?;
-    let (id, queue) = (id(row)?, codec::queue_name(column(row, 2)?)?);
+    let (id, queue) = (id(row)?, codec::queue_name(column(row, at!(Get.queue))?)?);
     let mut read = Reader { row, faults: Vec::new() };
-    let lease = read.maybe(26, "worker").map(|worker| LeaseView {
+    let lease = read.maybe(at!(Get.worker), "worker").map(|worker| LeaseView {
         worker: codec::worker_id(worker),
-        until: read.at(27, "lease's end"),
-        slot: read.maybe(28, "slot").map(small),
+        until: read.at(at!(Get.until), "lease's end"),
+        slot: read.maybe(at!(Get.slot), "slot").map(small),
     });
-    let encoding = read.get(14, "encoding", codec::encoding_number(codec::STRANGE));
+    let encoding = read.get(at!(Get.encoding), "encoding", codec::encoding_number(codec::STRANGE));
     let encoding = read.note(codec::encoding(encoding));
-    let note: Option<String> = read.maybe(19, "note");
+    let note: Option<String> = read.maybe(at!(Get.note), "note");
     let mut task = Task {
         id,
         queue,
-        key: read.maybe(3, "key"),
-        group: read.maybe(4, "group"),
-        source: read.maybe(5, "source"),
-        priority: read.get(6, "priority", 0),
-        run_at: read.at(7, "run_at"),
-        created_at: read.at(8, "created_at"),
+        key: read.maybe(at!(Get.key), "key"),
+        group: read.maybe(at!(Get.grp), "group"),
+        source: read.maybe(at!(Get.source), "source"),
+        priority: read.get(at!(Get.priority), "priority", 0),
+        run_at: read.at(at!(Get.run_at), "run_at"),
+        created_at: read.at(at!(Get.created_at), "created_at"),
         state,
-        blocked: read.get(9, "blocked", false),
-        unique: if read.get(10, "unique", false) { Unique::Active } else { Unique::Pending },
-        attempts: small(read.get(11, "attempts", 0)),
-        claims: small(read.get(12, "claims", 0)),
-        expiries: small(read.get::<i16>(13, "expiries", 0).into()),
-        payload: Payload { encoding, bytes: read.get(25, "payload", Vec::new()).into() },
-        prev_run_at: read.maybe_at(15, "prev_run_at"),
-        claimed_at: read.maybe_at(16, "claimed_at"),
-        error: read.maybe(17, "error"),
+        blocked: read.get(at!(Get.blocked), "blocked", false),
+        unique: if read.get(at!(Get.unique_active), "unique", false) {
+            Unique::Active
+        } else {
+            Unique::Pending
+        },
+        attempts: small(read.get(at!(Get.attempts), "attempts", 0)),
+        claims: small(read.get(at!(Get.claims), "claims", 0)),
+        expiries: small(read.get::<i16>(at!(Get.expiries), "expiries", 0).into()),
+        payload: Payload {
+            encoding,
+            bytes: read.get(at!(Get.payload), "payload", Vec::new()).into(),
+        },
+        prev_run_at: read.maybe_at(at!(Get.prev_run_at), "prev_run_at"),
+        claimed_at: read.maybe_at(at!(Get.claimed_at), "claimed_at"),
+        error: read.maybe(at!(Get.error), "error"),
         history: {
-            let stored = read.maybe(18, "history");
+            let stored = read.maybe(at!(Get.history), "history");
             read.note(codec::history(stored))
         },
-        note: note.map(|text| Note { text, by: read.maybe(20, "note_by").unwrap_or_default() }),
-        failed_at: read.maybe_at(21, "failed_at"),
-        resolved_by: read.maybe(22, "resolved_by"),
-        resolved_at: read.maybe_at(23, "resolved_at"),
+        note: note.map(|text| Note {
+            text,
+            by: read.maybe(at!(Get.note_by), "note_by").unwrap_or_default(),
+        }),
+        failed_at: read.maybe_at(at!(Get.failed_at), "failed_at"),
+        resolved_by: read.maybe(at!(Get.resolved_by), "resolved_by"),
+        resolved_at: read.maybe_at(at!(Get.resolved_at), "resolved_at"),
         headers: {
-            let stored = read.maybe(24, "headers");
+            let stored = read.maybe(at!(Get.headers), "headers");
             read.note(codec::headers(stored))
         },
         lease,
-        cancel_requested: read.get(29, "cancel_requested", false),
+        cancel_requested: read.get(at!(Get.cancel_requested), "cancel_requested", false),
         damaged: None,
     };
     task.damaged = (!read.faults.is_empty()).then(|| read.faults.join("; "));

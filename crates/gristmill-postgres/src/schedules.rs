@@ -13,20 +13,27 @@ use crate::errors::corrupt;
 use crate::held::Patience;
 use crate::pool::Taken;
 use crate::put::{self, Columns, Sifted};
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 use crate::wire::At;
 
 /// Reads a stored schedule.
 pub(crate) fn schedule(row: &Row) -> Result<Schedule> {
     Ok(Schedule {
-        declared: ScheduleText::read(column(row, 0)?, column(row, 1)?, column(row, 2)?)?,
-        paused: column(row, 3)?,
-        paused_by: column(row, 4)?,
-        decided_until: column::<At>(row, 5)?.0,
-        last_fire: column::<Option<At>>(row, 6)?.map(|at| at.0),
-        last_tasks: column::<Vec<i64>>(row, 7)?.into_iter().map(TaskId).collect(),
-        created_at: column::<At>(row, 8)?.0,
+        declared: ScheduleText::read(
+            column(row, at!(ScheduleAll.name))?,
+            column(row, at!(ScheduleAll.declared))?,
+            column(row, at!(ScheduleAll.payload))?,
+        )?,
+        paused: column(row, at!(ScheduleAll.paused))?,
+        paused_by: column(row, at!(ScheduleAll.paused_by))?,
+        decided_until: column::<At>(row, at!(ScheduleAll.decided_until))?.0,
+        last_fire: column::<Option<At>>(row, at!(ScheduleAll.last_fire))?.map(|at| at.0),
+        last_tasks: column::<Vec<i64>>(row, at!(ScheduleAll.last_tasks))?
+            .into_iter()
+            .map(TaskId)
+            .collect(),
+        created_at: column::<At>(row, at!(ScheduleAll.created_at))?.0,
     })
 }
 
@@ -196,5 +203,5 @@ impl Inner {
 async fn standing(connection: &mut Taken<'_>, schedule: &Schedule) -> Result<Option<TaskId>> {
     let ids: Vec<i64> = schedule.last_tasks.iter().map(|id| id.0).collect();
     let rows = connection.run(Sql::ScheduleStanding, &[&ids]).await?;
-    rows.first().map(|row| Ok(TaskId(column(row, 0)?))).transpose()
+    rows.first().map(|row| Ok(TaskId(column(row, at!(ScheduleStanding.id))?))).transpose()
 }

@@ -19,7 +19,7 @@ use crate::deadline::Class;
 use crate::errors::{Intent, corrupt};
 use crate::held::Patience;
 use crate::put::{self, Columns};
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 use crate::wire::{At, Uuid};
 
@@ -196,13 +196,15 @@ pub(crate) struct Settled {
 /// Reads the answers of `settle_many`; nothing when it refused follow-ups, which
 /// [`Inner::amend`] reads.
 pub(crate) fn settled(row: &impl Answer, asked: &[Asked<'_>]) -> Result<Option<Settled>> {
-    if column(row, 9)? {
+    if column(row, at!(Settle.is_refused))? {
         return Ok(None);
     }
-    let codes: Option<Vec<i16>> = column(row, 0)?;
-    let became: Vec<Option<i16>> = column::<Option<_>>(row, 1)?.unwrap_or_default();
-    let run_ats: Vec<Option<At>> = column::<Option<_>>(row, 2)?.unwrap_or_default();
-    let woken: Vec<String> = column::<Option<_>>(row, 3)?.unwrap_or_default();
+    let codes: Option<Vec<i16>> = column(row, at!(Settle.answers))?;
+    let became: Vec<Option<i16>> =
+        column::<Option<_>>(row, at!(Settle.became))?.unwrap_or_default();
+    let run_ats: Vec<Option<At>> =
+        column::<Option<_>>(row, at!(Settle.run_ats))?.unwrap_or_default();
+    let woken: Vec<String> = column::<Option<_>>(row, at!(Settle.woken))?.unwrap_or_default();
     let puts = Puts::read(row)?;
     let mut nth = 0;
     let mut answers = Vec::with_capacity(asked.len());
@@ -237,7 +239,7 @@ pub(crate) fn settled(row: &impl Answer, asked: &[Asked<'_>]) -> Result<Option<S
             _ => SettleAnswer::LeaseLost,
         });
     }
-    let freed: Vec<String> = column::<Option<_>>(row, 11)?.unwrap_or_default();
+    let freed: Vec<String> = column::<Option<_>>(row, at!(Settle.freed))?.unwrap_or_default();
     let named = |names: &[String]| -> Result<Vec<QueueName>> {
         names.iter().map(|name| codec::queue_name(name)).collect()
     };
@@ -258,12 +260,12 @@ struct Puts {
 impl Puts {
     fn read(row: &impl Answer) -> Result<Self> {
         Ok(Puts {
-            outcomes: column::<Option<_>>(row, 4)?.unwrap_or_default(),
-            ids: column::<Option<_>>(row, 5)?.unwrap_or_default(),
-            run_ats: column::<Option<_>>(row, 6)?.unwrap_or_default(),
-            sources: column::<Option<_>>(row, 7)?.unwrap_or_default(),
-            details: column::<Option<_>>(row, 8)?.unwrap_or_default(),
-            columns: column::<Option<_>>(row, 10)?.unwrap_or_default(),
+            outcomes: column::<Option<_>>(row, at!(Settle.follow_ups))?.unwrap_or_default(),
+            ids: column::<Option<_>>(row, at!(Settle.follow_ids))?.unwrap_or_default(),
+            run_ats: column::<Option<_>>(row, at!(Settle.follow_run_ats))?.unwrap_or_default(),
+            sources: column::<Option<_>>(row, at!(Settle.follow_sources))?.unwrap_or_default(),
+            details: column::<Option<_>>(row, at!(Settle.follow_details))?.unwrap_or_default(),
+            columns: column::<Option<_>>(row, at!(Settle.follow_columns))?.unwrap_or_default(),
         })
     }
 
@@ -392,8 +394,11 @@ impl Inner {
         };
         rows.iter()
             .map(|row| {
-                Ok(if column(row, 0)? {
-                    ExtendAnswer::Extended { cancelled: ids(row, 1)?, lost: ids(row, 2)? }
+                Ok(if column(row, at!(Extend.extended))? {
+                    ExtendAnswer::Extended {
+                        cancelled: ids(row, at!(Extend.cancelled))?,
+                        lost: ids(row, at!(Extend.lost))?,
+                    }
                 } else {
                     ExtendAnswer::LeaseLost
                 })

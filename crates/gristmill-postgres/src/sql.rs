@@ -1,13 +1,17 @@
 //! Every statement by its name: the texts lie in `sql/`, a few files by what they are
 //! about, each statement below a heading `-- name: …`. Beside them the types of their
-//! parameters, so that they can be sent without asking the server first.
+//! parameters, so that they can be sent without asking the server first, and the names
+//! of their columns, by which they are read.
 
 use gristmill_text::statement;
 use tokio_postgres::types::Type;
 
-/// Makes the list of statements, their texts and parameter types.
+/// Makes the list of statements, their texts, the types of their parameters and the
+/// columns they answer.
 macro_rules! statements {
-    ($($file:ident { $($name:ident = $label:literal, ($($type:ident),*);)+ })+) => {
+    ($($file:ident {
+        $($name:ident = $label:literal, ($($type:ident),*) $(-> ($($column:ident),+))?;)+
+    })+) => {
         /// A statement of the store.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum Sql { $($($name),+),+ }
@@ -25,8 +29,33 @@ macro_rules! statements {
             pub(crate) const fn types(self) -> &'static [Type] {
                 match self { $($(Sql::$name => &[$(Type::$type),*]),+),+ }
             }
+
+            /// The columns of its answer that are read.
+            pub(crate) const fn columns(self) -> &'static [&'static str] {
+                match self { $($(Sql::$name => &[$($(stringify!($column)),+)?]),+),+ }
+            }
         }
     };
+}
+
+/// The place of a column in a statement's answer, by its name and found while
+/// compiling: `at!(Claim.next_due)`.
+macro_rules! at {
+    ($sql:ident.$column:ident) => {
+        const { gristmill_text::position($crate::sql::Sql::$sql.columns(), stringify!($column)) }
+    };
+}
+pub(crate) use at;
+
+impl Sql {
+    /// Why what the server answers is not what is read, if it is not. Asked once
+    /// when a statement is prepared, so that reading a row costs no look at names.
+    pub(crate) fn strange<'a>(self, answered: impl Iterator<Item = &'a str>) -> Option<String> {
+        let wanted = self.columns();
+        let answered: Vec<&str> = answered.collect();
+        let is_strange = !wanted.is_empty() && wanted != answered;
+        is_strange.then(|| format!("{self:?} answers {answered:?} and should answer {wanted:?}"))
+    }
 }
 
 const PUT: &str = include_str!("sql/put.sql");
@@ -45,98 +74,151 @@ statements! {
     PUT {
         Put = "put", (TEXT, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY,
             TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, INT4, INT4,
-            TIMESTAMPTZ);
+            TIMESTAMPTZ) -> (is_known, outcomes, ids, run_ats, sources, details, capacity,
+            bind_table, bind_column);
         Import = "import", (TEXT, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8,
-            TIMESTAMPTZ);
+            TIMESTAMPTZ) -> (outcome, id, detail, bind_table, bind_column);
     }
     LEASE {
         Claim = "claim", (TEXT, INT4, INT8, TEXT, TEXT, UUID, INT2_ARRAY, TIMESTAMPTZ_ARRAY,
-            INT8_ARRAY, BOOL, INT8, INT8, INT4, INT4, TIMESTAMPTZ, TIMESTAMPTZ);
-        Behind = "behind", (TEXT, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TIMESTAMPTZ);
-        Extend = "extend", (UUID_ARRAY, INT8_ARRAY, TIMESTAMPTZ);
+            INT8_ARRAY, BOOL, INT8, INT8, INT4, INT4, TIMESTAMPTZ, TIMESTAMPTZ) -> (now, lease,
+            paused, next_due, swept, id, payload, encoding, key, grp, source, priority, attempt,
+            claims, created_at, run_at, prev_run_at, headers, expiries, concurrent, slot, failed,
+            clean, held_back);
+        Behind = "behind", (TEXT, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TIMESTAMPTZ) -> (level,
+            run_at, id);
+        Extend = "extend", (UUID_ARRAY, INT8_ARRAY, TIMESTAMPTZ) -> (extended, cancelled, lost);
         Settle = "settle", (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY,
             INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
             TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY,
-            TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL);
-        Reclaim = "reclaim", (INT4, INT8, INT4, TIMESTAMPTZ);
-        CutLeases = "cut_leases", (INT4, TIMESTAMPTZ);
+            TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL) -> (answers, became, run_ats,
+            woken, follow_ups, follow_ids, follow_run_ats, follow_sources, follow_details,
+            is_refused, follow_columns, freed);
+        Reclaim = "reclaim", (INT4, INT8, INT4, TIMESTAMPTZ) -> (taken, failed);
+        CutLeases = "cut_leases", (INT4, TIMESTAMPTZ) -> (cut_leases);
     }
     TASK {
-        Get = "get", (INT8);
-        Find = "find", (INT4, TEXT_ARRAY);
+        Get = "get", (INT8) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
+            blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
+            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, payload,
+            worker, until, slot, cancel_requested);
+        Find = "find", (INT4, TEXT_ARRAY) -> (key, id, place, state);
         ListOldest = "list_oldest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
-            TEXT_ARRAY);
+            TEXT_ARRAY) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
+            blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
+            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, payload,
+            worker, until, slot, cancel_requested);
         ListNewest = "list_newest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
-            TEXT_ARRAY);
-        Operate = "operate", (TEXT, INT8_ARRAY, TEXT, TEXT, TIMESTAMPTZ);
+            TEXT_ARRAY) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
+            blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
+            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, payload,
+            worker, until, slot, cancel_requested);
+        Operate = "operate", (TEXT, INT8_ARRAY, TEXT, TEXT, TIMESTAMPTZ) -> (id, answer, other,
+            state, woken);
     }
     QUEUE {
-        QueueAll = "queue_all", ();
-        QueueByName = "queue_by_name", (TEXT);
+        QueueAll = "queue_all", () -> (number, name, declared, overridden, paused, paused_by,
+            contract, created_at);
+        QueueByName = "queue_by_name", (TEXT) -> (number, name, declared, overridden, paused,
+            paused_by, contract, created_at);
         QueueLock = "queue_lock", ();
-        QueueNumbers = "queue_numbers", ();
+        QueueNumbers = "queue_numbers", () -> (number, name);
         QueueSave = "queue_save", (INT4, TEXT, TEXT, TEXT, BOOL, TEXT, TEXT, TIMESTAMPTZ);
         QueueInForce = "queue_in_force", (INT4, TEXT);
-        QueueStanding = "queue_standing", (INT4);
+        QueueStanding = "queue_standing", (INT4) -> (standing);
         SubjectBind = "subject_bind", (INT4, TEXT, TEXT, BOOL);
-        Stats = "stats", (TIMESTAMPTZ);
-        Minutes = "minutes", (INT4, TIMESTAMPTZ);
+        Stats = "stats", (TIMESTAMPTZ) -> (queue, number, paused, capacity, oldest_ready, now,
+            ready, delayed, blocked, processing, failed_now, done_kept, put, duplicate, replaced,
+            refused, claimed, done, retried, failed, released, expired, lease_lost, cancelled,
+            discarded, resolved, operator_retried, subject_gone);
+        Minutes = "minutes", (INT4, TIMESTAMPTZ) -> (at, put, done, failed);
     }
     SCHEDULE {
-        ScheduleAll = "schedule_all", ();
-        ScheduleLock = "schedule_lock", (TEXT);
+        ScheduleAll = "schedule_all", () -> (name, declared, payload, paused, paused_by,
+            decided_until, last_fire, last_tasks, created_at);
+        ScheduleLock = "schedule_lock", (TEXT) -> (name, declared, payload, paused, paused_by,
+            decided_until, last_fire, last_tasks, created_at);
         ScheduleSave = "schedule_save", (TEXT, TEXT, BYTEA, BOOL, TEXT, TIMESTAMPTZ, TIMESTAMPTZ,
             INT8_ARRAY, TIMESTAMPTZ);
         ScheduleRemove = "schedule_remove", (TEXT);
-        ScheduleStanding = "schedule_standing", (INT8_ARRAY);
+        ScheduleStanding = "schedule_standing", (INT8_ARRAY) -> (id);
     }
     WORKER {
         RoleEnsure = "role_ensure", (TEXT, TIMESTAMPTZ);
-        RoleGet = "role_get", (TEXT);
+        RoleGet = "role_get", (TEXT) -> (leader, term, until, hold);
         RoleSave = "role_save", (TEXT, TEXT, INT8, TIMESTAMPTZ, INT8);
         WorkerSave = "worker_save", (TEXT, TEXT, TIMESTAMPTZ);
         WorkerForget = "worker_forget", (TEXT);
-        WorkerAll = "worker_all", ();
+        WorkerAll = "worker_all", () -> (report, since, seen, now);
         AssignmentSave = "assignment_save", (INT8, TEXT, TIMESTAMPTZ);
-        AssignmentGet = "assignment_get", ();
+        AssignmentGet = "assignment_get", () -> (term, shares, published_at);
     }
     SWEEP {
-        DueChores = "due_chores", (TIMESTAMPTZ);
-        DoChore = "do_chore", (TEXT, TIMESTAMPTZ);
+        DueChores = "due_chores", (TIMESTAMPTZ) -> (chores, oldest_transaction, now);
+        DoChore = "do_chore", (TEXT, TIMESTAMPTZ) -> (done, more, woken);
         CutAhead = "cut_ahead", (TIMESTAMPTZ);
-        CountUndue = "count_undue", (INT4, INT2, TIMESTAMPTZ, INT8, INT4, TIMESTAMPTZ);
+        CountUndue = "count_undue", (INT4, INT2, TIMESTAMPTZ, INT8, INT4, TIMESTAMPTZ) -> (queue,
+            level, run_at, id);
         Fold = "fold", ();
     }
     STORE {
-        MetaGet = "meta_get", ();
-        Now = "now", (TIMESTAMPTZ);
+        MetaGet = "meta_get", () -> (store_id);
+        Now = "now", (TIMESTAMPTZ) -> (now);
         Notify = "notify", (TEXT, TEXT);
     }
     MIGRATION {
         MigrationTable = "migration_table", ();
         MigrationLock = "migration_lock", (TEXT);
-        MigrationKnown = "migration_known", (TEXT);
-        MigrationList = "migration_list", ();
+        MigrationKnown = "migration_known", (TEXT) -> (stands);
+        MigrationList = "migration_list", () -> (version, checksum);
         MigrationRecord = "migration_record", (INT4, TEXT);
-        DefinitionStanding = "definition_standing", ();
-        DefinitionList = "definition_list", ();
+        DefinitionStanding = "definition_standing", () -> (definitions, program);
+        DefinitionList = "definition_list", () -> (kind, name, checksum, body);
         DefinitionDefine = "definition_define", (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
-            BOOL_ARRAY);
+            BOOL_ARRAY) -> (new);
         DefinitionRemember = "definition_remember", (TEXT, INT4_ARRAY);
-        RoleStanding = "role_standing", (TEXT_ARRAY);
+        RoleStanding = "role_standing", (TEXT_ARRAY) -> (role);
     }
     CHECK {
-        CheckTasks = "check_tasks", (INT8, INT8);
-        CheckCounts = "check_counts", ();
-        CheckPlaces = "check_places", ();
+        CheckTasks = "check_tasks", (INT8, INT8) -> (id, number, queue, encoding, history, headers,
+            is_torn);
+        CheckCounts = "check_counts", () -> (queue, is_kept, kept, counted);
+        CheckPlaces = "check_places", () -> (id, why);
     }
     DIAGNOSE {
-        DiagnoseLoad = "diagnose_load", ();
-        DiagnoseObjects = "diagnose_objects", (TEXT);
-        DiagnoseSettings = "diagnose_settings", ();
-        DiagnoseStandbys = "diagnose_standbys", ();
-        DiagnoseSubjects = "diagnose_subjects", ();
-        DiagnoseTables = "diagnose_tables", (TEXT);
-        DiagnoseTransactions = "diagnose_transactions", (TIMESTAMPTZ);
+        DiagnoseLoad = "diagnose_load", () -> (connections, most, notifications, age);
+        DiagnoseObjects = "diagnose_objects", (TEXT) -> (kind, name, definition, valid);
+        DiagnoseSettings = "diagnose_settings", () -> (name, setting, source);
+        DiagnoseStandbys = "diagnose_standbys", () -> (read_only, wanted, commits, following,
+            synchronous, unseen);
+        DiagnoseSubjects = "diagnose_subjects", () -> (queue, bind_table, bind_column, fault,
+            table_now, column_now, renamed, missing, indexed, readable);
+        DiagnoseTables = "diagnose_tables", (TEXT) -> (name, live, dead, bytes, vacuumed);
+        DiagnoseTransactions = "diagnose_transactions", (TIMESTAMPTZ) -> (kind, name, seconds, who,
+            program, state, age, is_ours);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_found_by_their_names_and_others_are_told() {
+        assert_eq!(at!(Extend.lost), 2);
+        let answered = |columns: &[&'static str]| Sql::Extend.strange(columns.iter().copied());
+        assert_eq!(answered(&["extended", "cancelled", "lost"]), None);
+        let why = answered(&["extended", "lost", "cancelled"]).unwrap();
+        assert!(why.contains("Extend") && why.contains("should answer"), "{why}");
+        assert_eq!(Sql::Notify.strange(["whatever"].into_iter()), None, "nobody reads it");
+    }
+
+    #[test]
+    fn every_parameter_has_a_type() {
+        for sql in Sql::ALL {
+            let used = |n: usize| sql.text().contains(&format!("${n}"));
+            let types = sql.types().len();
+            assert!((1..=types).all(used) && !used(types + 1), "{sql:?}");
+        }
     }
 }

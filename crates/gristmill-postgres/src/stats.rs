@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use crate::answer::{column, readable};
 use crate::codec::{self, count, small};
 use crate::deadline::Class;
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 use crate::wire::At;
 
@@ -35,10 +35,10 @@ impl Inner {
         let rows = connection.run(Sql::Minutes, &[&number, &At(now.before(back))]).await?;
         let minutes = rows.iter().map(|row| {
             Ok(Minute {
-                at: column::<At>(row, 0)?.0,
-                put: count(column(row, 1)?),
-                done: count(column(row, 2)?),
-                failed: count(column(row, 3)?),
+                at: column::<At>(row, at!(Minutes.at))?.0,
+                put: count(column(row, at!(Minutes.put))?),
+                done: count(column(row, at!(Minutes.done))?),
+                failed: count(column(row, at!(Minutes.failed))?),
             })
         });
         // Of a clock that was ahead, if nobody noticed it yet, or it is not folded.
@@ -48,37 +48,37 @@ impl Inner {
 }
 
 fn stats(row: &Row) -> Result<QueueStats> {
-    let now: Timestamp = column::<At>(row, 5)?.0;
+    let now: Timestamp = column::<At>(row, at!(Stats.now))?.0;
     let number = |at| Ok(count(column(row, at)?));
     Ok(QueueStats {
-        queue: codec::queue_name(column(row, 0)?)?,
-        number: small(column(row, 1)?),
-        paused: column(row, 2)?,
-        capacity: column::<Option<i64>>(row, 3)?.map(count),
-        oldest_ready: column::<Option<At>>(row, 4)?.map(|at| now.since(at.0)),
-        ready: number(6)?,
-        delayed: number(7)?,
-        blocked: number(8)?,
-        processing: number(9)?,
-        failed: number(10)?,
-        done_kept: number(11)?,
+        queue: codec::queue_name(column(row, at!(Stats.queue))?)?,
+        number: small(column(row, at!(Stats.number))?),
+        paused: column(row, at!(Stats.paused))?,
+        capacity: column::<Option<i64>>(row, at!(Stats.capacity))?.map(count),
+        oldest_ready: column::<Option<At>>(row, at!(Stats.oldest_ready))?.map(|at| now.since(at.0)),
+        ready: number(at!(Stats.ready))?,
+        delayed: number(at!(Stats.delayed))?,
+        blocked: number(at!(Stats.blocked))?,
+        processing: number(at!(Stats.processing))?,
+        failed: number(at!(Stats.failed_now))?,
+        done_kept: number(at!(Stats.done_kept))?,
         counters: Counters {
-            put: number(12)?,
-            duplicate: number(13)?,
-            replaced: number(14)?,
-            refused: number(15)?,
-            claimed: number(16)?,
-            done: number(17)?,
-            retried: number(18)?,
-            failed: number(19)?,
-            released: number(20)?,
-            expired: number(21)?,
-            lease_lost: number(22)?,
-            cancelled: number(23)?,
-            discarded: number(24)?,
-            resolved: number(25)?,
-            operator_retried: number(26)?,
-            subject_gone: number(27)?,
+            put: number(at!(Stats.put))?,
+            duplicate: number(at!(Stats.duplicate))?,
+            replaced: number(at!(Stats.replaced))?,
+            refused: number(at!(Stats.refused))?,
+            claimed: number(at!(Stats.claimed))?,
+            done: number(at!(Stats.done))?,
+            retried: number(at!(Stats.retried))?,
+            failed: number(at!(Stats.failed))?,
+            released: number(at!(Stats.released))?,
+            expired: number(at!(Stats.expired))?,
+            lease_lost: number(at!(Stats.lease_lost))?,
+            cancelled: number(at!(Stats.cancelled))?,
+            discarded: number(at!(Stats.discarded))?,
+            resolved: number(at!(Stats.resolved))?,
+            operator_retried: number(at!(Stats.operator_retried))?,
+            subject_gone: number(at!(Stats.subject_gone))?,
         },
     })
 }

@@ -24,7 +24,7 @@ use crate::migration;
 use crate::notifier::Notifier;
 use crate::pool::{Pool, Taken};
 use crate::put::{self, Columns, Sifted};
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::wire::At;
 use crate::{Options, StatementMode, url};
 
@@ -158,7 +158,7 @@ impl PostgresStore {
     pub async fn time(&self) -> Result<Timestamp> {
         let rows = self.inner.pool.read(Sql::Now, &[&self.inner.now()]).await?;
         let row = rows.first().ok_or_else(|| corrupt("the time", "it has no answer"))?;
-        Ok(column::<At>(row, 0)?.0)
+        Ok(column::<At>(row, at!(Now.now))?.0)
     }
 }
 
@@ -181,7 +181,7 @@ impl Inner {
         let begun = self.steady.monotonic();
         let rows = connection.run(Sql::Now, &[&None::<At>]).await?;
         let row = rows.first().ok_or_else(|| corrupt("the time", "it has no answer"))?;
-        let now = column::<At>(row, 0)?.0;
+        let now = column::<At>(row, at!(Now.now))?.0;
         self.observe(now, begun);
         Ok(now)
     }
@@ -193,7 +193,7 @@ impl Inner {
             let begun = self.steady.monotonic();
             let rows = self.pool.read(Sql::Now, &[&None::<At>]).await?;
             if let Some(row) = rows.first() {
-                self.observe(column::<At>(row, 0)?.0, begun);
+                self.observe(column::<At>(row, at!(Now.now))?.0, begun);
             }
         }
         Ok(())
@@ -272,7 +272,7 @@ impl Inner {
 
     pub(crate) async fn queue_names(&self) -> Result<Vec<String>> {
         let rows = self.pool.read(Sql::QueueNumbers, &[]).await?;
-        rows.iter().map(|row| column(row, 1)).collect()
+        rows.iter().map(|row| column(row, at!(QueueNumbers.name))).collect()
     }
 
     pub(crate) async fn find_queue(&self, name: &QueueName) -> Result<Option<Queue>> {

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use crate::answer::column;
 use crate::codec::{self, count, from_span};
 use crate::errors::corrupt;
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 use crate::wire::At;
 
@@ -42,9 +42,9 @@ impl Inner {
             [&leases, &self.held(), &kept, &self.now()];
         let rows = self.pool.write(Sql::Reclaim, &values).await?;
         let row = rows.first().ok_or_else(|| corrupt("a reclaim", "it has no answer"))?;
-        let taken = count(column(row, 0)?);
+        let taken = count(column(row, at!(Reclaim.taken))?);
         report.reclaimed += taken;
-        report.failed.extend(failed_by_expiry(row, 1)?);
+        report.failed.extend(failed_by_expiry(row, at!(Reclaim.failed))?);
         if taken > 0 {
             self.everything_woken();
         }
@@ -56,10 +56,10 @@ impl Inner {
         let begun = self.steady.monotonic();
         let rows = self.pool.write(Sql::DueChores, &[&self.now()]).await?;
         let row = rows.first().ok_or_else(|| corrupt("a sweep", "it has no answer"))?;
-        self.compare(column::<At>(row, 2)?.0, begun);
+        self.compare(column::<At>(row, at!(DueChores.now))?.0, begun);
         self.bring_back().await?;
-        let chores: Vec<String> = column(row, 0)?;
-        let oldest_transaction = Some(from_span(column(row, 1)?));
+        let chores: Vec<String> = column(row, at!(DueChores.chores))?;
+        let oldest_transaction = Some(from_span(column(row, at!(DueChores.oldest_transaction))?));
         let mut report = SweepReport { oldest_transaction, ..SweepReport::default() };
         for chore in &chores {
             if chore == "reclaim" {
@@ -96,12 +96,12 @@ impl Inner {
     async fn chore(&self, chore: &str, done: &mut u64) -> Result<bool> {
         let rows = self.pool.write(Sql::DoChore, &[&chore, &self.now()]).await?;
         let row = rows.first().ok_or_else(|| corrupt("a chore", "it has no answer"))?;
-        *done += count(column(row, 0)?);
-        let woken: Vec<String> = column::<Option<_>>(row, 2)?.unwrap_or_default();
+        *done += count(column(row, at!(DoChore.done))?);
+        let woken: Vec<String> = column::<Option<_>>(row, at!(DoChore.woken))?.unwrap_or_default();
         let woken: Vec<QueueName> =
             woken.iter().map(|name| codec::queue_name(name)).collect::<Result<_>>()?;
         self.woken(&woken);
-        column(row, 1)
+        column(row, at!(DoChore.more))
     }
 
     /// Adds appended counts to the kept ones, so that readers sum up little.

@@ -2,12 +2,11 @@
 
 use gristmill_core::policy::outcome::{Back, Next};
 use gristmill_core::{Attempt, AttemptEnd, Became, Queue, Result};
-use rusqlite::params;
 
 use crate::codec;
 use crate::lease::Lease;
 use crate::row::{Place, Row};
-use crate::sql::Sql;
+use crate::sql::{Sql, bind};
 use crate::write::Write;
 
 impl Write<'_, '_> {
@@ -40,7 +39,7 @@ impl Write<'_, '_> {
             Next::Done => self.done(queue, row),
             Next::Cancelled => {
                 self.delta(queue.number).counters.cancelled += 1;
-                self.db.run(Sql::TaskDelete, params![row.id])?;
+                self.db.run(Sql::TaskDelete, bind!(TaskDelete { id: row.id }))?;
                 self.free_place(queue, &row, row.place)?;
                 Ok(Became::Cancelled)
             }
@@ -87,7 +86,7 @@ impl Write<'_, '_> {
 
     /// A task leaves the list of failed ones.
     pub(crate) fn leave_failed(&mut self, row: &Row) -> Result<()> {
-        self.db.run(Sql::FailedRemove, params![row.id])?;
+        self.db.run(Sql::FailedRemove, bind!(FailedRemove { id: row.id }))?;
         self.delta(row.queue).failed -= 1;
         Ok(())
     }
@@ -101,10 +100,10 @@ impl Write<'_, '_> {
             row.cancel_requested = false;
             row.resolved_at = Some(self.now);
             row.save(self.db)?;
-            self.db.run(Sql::TaskKeep, params![row.id])?;
+            self.db.run(Sql::TaskKeep, bind!(TaskKeep { id: row.id }))?;
             self.delta(queue.number).done_kept += 1;
         }
-        self.db.run(Sql::TaskDelete, params![row.id])?;
+        self.db.run(Sql::TaskDelete, bind!(TaskDelete { id: row.id }))?;
         Ok(row)
     }
 
@@ -116,7 +115,10 @@ impl Write<'_, '_> {
         row.cancel_requested = false;
         row.save(self.db)?;
         let at = self.now.as_micros();
-        self.db.run(Sql::FailedAdd, params![row.id, row.queue, row.key, at])?;
+        self.db.run(
+            Sql::FailedAdd,
+            bind!(FailedAdd { id: row.id, queue: row.queue, key: row.key, failed_at: at }),
+        )?;
         let delta = self.delta(queue.number);
         delta.failed += 1;
         delta.counters.failed += 1;

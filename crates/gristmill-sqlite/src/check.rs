@@ -13,7 +13,7 @@ use crate::db::Db;
 use crate::errors::{corrupt, fault};
 use crate::lease::Lease;
 use crate::row::Row;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::stats::{self, Counts};
 use crate::subject;
 
@@ -91,8 +91,9 @@ fn file(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
 fn schema(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<bool> {
     let parts = |db: &Db<'_>| {
         db.all(Sql::CheckSchema, [], |row| {
-            let (kind, name): (String, String) = (row.get(0)?, row.get(1)?);
-            Ok((format!("{kind} {name}"), row.get::<_, String>(2)?))
+            let (kind, name): (String, String) =
+                (row.get(at!(CheckSchema.type))?, row.get(at!(CheckSchema.name))?);
+            Ok((format!("{kind} {name}"), row.get::<_, String>(at!(CheckSchema.sql))?))
         })
     };
     let found: HashMap<String, String> = parts(db)?.into_iter().collect();
@@ -114,7 +115,7 @@ fn schema(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<bool> {
 /// The values that every store has.
 fn values(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
     for value in ["store_id", "settings"] {
-        if !db.any(Sql::MetaGet, rusqlite::params![value])? {
+        if !db.any(Sql::MetaGet, bind!(MetaGet { key: value }))? {
             findings.push(Finding(format!("the store's value {value} is missing")));
         }
     }
@@ -127,7 +128,9 @@ fn rows(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
     loop {
         // By number first: a row that cannot be read must not hide the others.
         let page: Vec<i64> =
-            db.all(Sql::ListOldest, rusqlite::params![after, PAGE], |row| row.get(0))?;
+            db.all(Sql::ListOldest, bind!(ListOldest { from: after, limit: PAGE }), |row| {
+                row.get(at!(ListOldest.id))
+            })?;
         let Some(last) = page.last() else { return Ok(()) };
         after = *last;
         for id in page {
@@ -147,9 +150,9 @@ fn rows(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
 }
 
 fn payload(db: &Db<'_>, id: i64, encoding: Encoding) -> Result<()> {
-    let fits = db.one(Sql::TaskPayload, rusqlite::params![id], |row| {
-        let payload = row.get_ref(0)?.as_blob().unwrap_or_default();
-        let sum: Option<i64> = row.get(1)?;
+    let fits = db.one(Sql::TaskPayload, bind!(TaskPayload { id }), |row| {
+        let payload = row.get_ref(at!(TaskPayload.payload))?.as_blob().unwrap_or_default();
+        let sum: Option<i64> = row.get(at!(TaskPayload.checksum))?;
         Ok(sum.is_none_or(|sum| checksum::of(encoding, payload) == sum))
     })?;
     match fits {
@@ -165,7 +168,7 @@ fn counts(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
         for (column, count) in (1usize..).zip(&mut counts) {
             *count = crate::delta::unsigned(row.get(column)?);
         }
-        Ok((row.get::<_, u32>(0)?, counts))
+        Ok((row.get::<_, u32>(at!(CheckCounts.number))?, counts))
     })?;
     let names = ["ready", "delayed", "blocked", "processing", "failed", "done"];
     for (queue, counted) in counted {
@@ -183,8 +186,9 @@ fn counts(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
 }
 
 fn tasks(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
-    let wrong =
-        db.all(Sql::CheckTasks, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+    let wrong = db.all(Sql::CheckTasks, [], |row| {
+        Ok((row.get::<_, i64>(at!(CheckTasks.id))?, row.get::<_, String>(at!(CheckTasks.why))?))
+    })?;
     findings.extend(wrong.into_iter().map(|(id, why)| Finding(format!("task {id}: {why}"))));
     Ok(())
 }
@@ -192,9 +196,9 @@ fn tasks(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
 /// Every processing task is open under exactly one lease, and nothing else is
 /// (but tasks that went with their subject).
 fn leases(db: &Db<'_>, now: Timestamp, findings: &mut Vec<Finding>) -> Result<()> {
-    for (open, bytes) in
-        db.all(Sql::CheckLeases, [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?
-    {
+    for (open, bytes) in db.all(Sql::CheckLeases, [], |row| {
+        Ok((row.get::<_, i64>(at!(CheckLeases.open))?, row.get::<_, i64>(at!(CheckLeases.bytes))?))
+    })? {
         findings
             .push(Finding(format!("a lease says {open} tasks are open and names {}", bytes / 8)));
     }
@@ -210,7 +214,7 @@ fn leases(db: &Db<'_>, now: Timestamp, findings: &mut Vec<Finding>) -> Result<()
             *open.entry(id).or_default() += 1;
         }
     }
-    for id in db.all(Sql::CheckProcessing, [], |row| row.get::<_, i64>(0))? {
+    for id in db.all(Sql::CheckProcessing, [], |row| row.get::<_, i64>(at!(CheckProcessing.id)))? {
         match open.remove(&id) {
             Some(1) => {}
             Some(n) => findings.push(Finding(format!("task {id} is open under {n} leases"))),
@@ -220,7 +224,7 @@ fn leases(db: &Db<'_>, now: Timestamp, findings: &mut Vec<Finding>) -> Result<()
         }
     }
     for id in open.into_keys() {
-        if db.any(Sql::TaskCancelAsked, rusqlite::params![id])? {
+        if db.any(Sql::TaskCancelAsked, bind!(TaskCancelAsked { id }))? {
             findings
                 .push(Finding(format!("task {id} is open under a lease and is not processing")));
         }

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use gristmill_core::claim::{damaged, token_claimed_before};
 use gristmill_core::{Claim, ClaimRequest, Outcome, Queue, Result, Settlement, TaskId};
-use rusqlite::params;
 
 use crate::codec;
 use crate::pick::Picked;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
 impl Write<'_, '_> {
@@ -17,7 +16,7 @@ impl Write<'_, '_> {
         let queue = self.queue(&request.queue)?;
         let lease = request.lease_on(&queue.settings)?;
         let token = request.token.to_bytes();
-        if self.db.any(Sql::LeaseQueue, params![token.as_slice()])? {
+        if self.db.any(Sql::LeaseQueue, bind!(LeaseQueue { token: token.as_slice() }))? {
             return Err(token_claimed_before());
         }
         let mut claim = request.nothing_yet(lease, queue.paused);
@@ -41,9 +40,11 @@ impl Write<'_, '_> {
         if one_at_a_time {
             let live: u32 = self
                 .db
-                .one(Sql::LeaseLive, params![queue.number, group, self.now.as_micros()], |row| {
-                    row.get(0)
-                })?
+                .one(
+                    Sql::LeaseLive,
+                    bind!(LeaseLive { queue: queue.number, grp: group, now: self.now.as_micros() }),
+                    |row| row.get(at!(LeaseLive.live)),
+                )?
                 .unwrap_or(0);
             for one in &mut picked {
                 one.task.concurrent = Some(live);
@@ -55,18 +56,18 @@ impl Write<'_, '_> {
         let open = i64::try_from(ids.len()).unwrap_or(i64::MAX);
         self.db.run(
             Sql::LeaseNew,
-            params![
-                token.as_slice(),
-                queue.number,
-                request.worker.as_str(),
-                self.now.as_micros(),
-                self.now.after(lease).as_micros(),
-                codec::span(lease),
-                group,
+            bind!(LeaseNew {
+                token: token.as_slice(),
+                queue: queue.number,
+                worker: request.worker.as_str(),
+                claimed_at: self.now.as_micros(),
+                until: self.now.after(lease).as_micros(),
+                length: codec::span(lease),
+                grp: group,
                 slot,
                 open,
-                codec::ids_blob(&ids),
-            ],
+                ids: codec::ids_blob(&ids)
+            }),
         )?;
         let delta = self.delta(queue.number);
         delta.processing += open;
@@ -123,8 +124,14 @@ impl Write<'_, '_> {
             self.db.with(Sql::ReadyLeave, |statement| {
                 for one in picked {
                     let task = &one.task;
-                    let at = params![number, task.priority, task.run_at.as_micros(), task.id.0];
-                    statement.query(at)?.next()?;
+                    statement
+                        .query(bind!(ReadyLeave {
+                            queue: number,
+                            priority: task.priority,
+                            run_at: task.run_at.as_micros(),
+                            id: task.id.0
+                        }))?
+                        .next()?;
                 }
                 Ok(())
             })?;
@@ -136,21 +143,21 @@ impl Write<'_, '_> {
                     let (first, last) = (&first.task, &last.task);
                     self.db.run(
                         Sql::ReadyLeaveFront,
-                        params![
-                            number,
-                            first.priority,
-                            first.run_at.as_micros(),
-                            first.id.0,
-                            last.run_at.as_micros(),
-                            last.id.0,
-                        ],
+                        bind!(ReadyLeaveFront {
+                            queue: number,
+                            priority: first.priority,
+                            first_run_at: first.run_at.as_micros(),
+                            first_id: first.id.0,
+                            last_run_at: last.run_at.as_micros(),
+                            last_id: last.id.0
+                        }),
                     )?;
                 }
             }
         }
         self.db.with(Sql::ClaimTakeFlight, |statement| {
             for one in picked.iter().filter(|one| one.waiting) {
-                statement.execute(params![one.task.id.0])?;
+                statement.execute(bind!(ClaimTakeFlight { id: one.task.id.0 }))?;
             }
             Ok(())
         })

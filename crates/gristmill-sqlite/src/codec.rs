@@ -8,17 +8,19 @@ use gristmill_text::{Readable, StoredQueue};
 pub(crate) use gristmill_text::{headers, headers_text, history_text, queue_texts, worker_id};
 use rusqlite::Row;
 
+use crate::sql::at;
+
 /// A queue's row.
 pub(crate) fn queue(row: &Row<'_>) -> rusqlite::Result<StoredQueue> {
     Ok(StoredQueue {
-        number: row.get(0)?,
-        name: row.get(1)?,
-        declared: row.get(2)?,
-        overridden: row.get(3)?,
-        paused: row.get(4)?,
-        paused_by: row.get(5)?,
-        contract: row.get(6)?,
-        created_at: Timestamp::from_micros(row.get(7)?),
+        number: row.get(at!(QueueAll.number))?,
+        name: row.get(at!(QueueAll.name))?,
+        declared: row.get(at!(QueueAll.declared))?,
+        overridden: row.get(at!(QueueAll.overridden))?,
+        paused: row.get(at!(QueueAll.paused))?,
+        paused_by: row.get(at!(QueueAll.paused_by))?,
+        contract: row.get(at!(QueueAll.contract))?,
+        created_at: Timestamp::from_micros(row.get(at!(QueueAll.created_at))?),
     })
 }
 

@@ -3,11 +3,10 @@
 use gristmill_core::{
     ContractAnswer, ContractChange, Declaration, Declared, Queue, QueueName, Result, SettingsPatch,
 };
-use rusqlite::params;
 
 use crate::codec;
 use crate::delta::unsigned;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
 impl Write<'_, '_> {
@@ -17,7 +16,9 @@ impl Write<'_, '_> {
         declaration.check_number(known.as_ref().map(|known| known.number))?;
         if let (None, Some(asked)) = (&known, declaration.number)
             && let Some(holder) =
-                self.db.one(Sql::QueueByNumber, params![asked], |row| row.get::<_, String>(1))?
+                self.db.one(Sql::QueueByNumber, bind!(QueueByNumber { number: asked }), |row| {
+                    row.get::<_, String>(at!(QueueByNumber.name))
+                })?
         {
             return Err(declaration.number_taken(asked, &holder));
         }
@@ -25,8 +26,9 @@ impl Write<'_, '_> {
         let mut queue = match known {
             Some(known) => Queue::clone(&known),
             None => {
-                let last: Option<Option<u32>> =
-                    self.db.one(Sql::QueueLastNumber, [], |row| row.get(0))?;
+                let last: Option<Option<u32>> = self
+                    .db
+                    .one(Sql::QueueLastNumber, [], |row| row.get(at!(QueueLastNumber.last)))?;
                 let number = declaration.new_number(last.flatten());
                 Queue::new(declaration.name.clone(), number, self.now)
             }
@@ -64,10 +66,10 @@ impl Write<'_, '_> {
         }
         self.save_queue(&queue)?;
         if created {
-            self.db.run(Sql::CountNew, params![queue.number])?;
+            self.db.run(Sql::CountNew, bind!(CountNew { queue: queue.number }))?;
         }
         if before.slots.is_none() && queue.settings.slots.is_some() {
-            self.db.run(Sql::ReadyRegroup, params![queue.number])?;
+            self.db.run(Sql::ReadyRegroup, bind!(ReadyRegroup { queue: queue.number }))?;
         }
         if before.bind != queue.settings.bind {
             self.rebind(&queue)?;
@@ -80,16 +82,16 @@ impl Write<'_, '_> {
         let (declared, overridden) = codec::queue_texts(queue)?;
         self.db.run(
             Sql::QueueSave,
-            params![
-                queue.number,
-                queue.name.as_str(),
+            bind!(QueueSave {
+                number: queue.number,
+                name: queue.name.as_str(),
                 declared,
                 overridden,
-                queue.paused,
-                queue.paused_by,
-                queue.contract,
-                queue.created_at.as_micros(),
-            ],
+                paused: queue.paused,
+                paused_by: queue.paused_by,
+                contract: queue.contract,
+                created_at: queue.created_at.as_micros()
+            }),
         )?;
         self.known.changed(self.db)
     }

@@ -1,10 +1,10 @@
 //! Changes of the kept counts, gathered in memory and written once a commit.
 
 use gristmill_core::{Counters, Result, Timestamp};
-use rusqlite::{ToSql, params};
+use rusqlite::ToSql;
 
 use crate::db::Db;
-use crate::sql::Sql;
+use crate::sql::{Sql, bind};
 
 /// What changed in one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,16 +94,23 @@ impl Deltas {
             let counters = delta.counters.values();
             let counters: Vec<i64> = counters.into_iter().map(signed).collect();
             let standing = delta.standing();
-            let mut values: Vec<&dyn ToSql> = vec![&number];
-            values.extend(standing.iter().map(|n| n as &dyn ToSql));
+            // In the order of the statement's text, where the queue comes last.
+            let mut values: Vec<&dyn ToSql> = standing.iter().map(|n| n as &dyn ToSql).collect();
             values.extend(counters.iter().map(|n| n as &dyn ToSql));
+            values.push(&number);
             db.run(Sql::CountAdd, values.as_slice())?;
             let c = &delta.counters;
             if c.put + c.done + c.failed > 0 {
                 let minute = now.minute().as_micros();
                 db.run(
                     Sql::MinuteAdd,
-                    params![number, minute, signed(c.put), signed(c.done), signed(c.failed)],
+                    bind!(MinuteAdd {
+                        queue: number,
+                        minute,
+                        put: signed(c.put),
+                        done: signed(c.done),
+                        failed: signed(c.failed)
+                    }),
                 )?;
             }
         }

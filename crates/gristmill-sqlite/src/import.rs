@@ -8,11 +8,10 @@ use gristmill_core::{
     Import, ImportAnswer, ImportTask, PutAnswer, Queue, Result, State, StoreError, Task, TaskId,
     Timestamp, Unique,
 };
-use rusqlite::params;
 
 use crate::moves::Entry;
 use crate::row::{Row, encoding_number};
-use crate::sql::Sql;
+use crate::sql::{Sql, bind};
 use crate::write::Write;
 use crate::{checksum, codec};
 
@@ -65,7 +64,13 @@ impl Write<'_, '_> {
         let until = self.now.after(MARK_KEPT).as_micros();
         self.db.run(
             Sql::PutIdRemember,
-            params![queue.number, imported.mark, id.0, digest.as_slice(), until],
+            bind!(PutIdRemember {
+                queue: queue.number,
+                id: imported.mark,
+                task: id.0,
+                digest: digest.as_slice(),
+                until
+            }),
         )?;
         self.delta(queue.number).counters.put += 1;
         Ok(ImportAnswer::Imported { id })
@@ -84,37 +89,40 @@ impl Write<'_, '_> {
         let place = if failed { 2 } else { i64::from(in_flight) };
         self.db.run(
             Sql::ImportTask,
-            params![
-                id.0,
-                queue.number,
-                task.key,
+            bind!(ImportTask {
+                id: id.0,
+                queue: queue.number,
+                key: task.key,
                 place,
                 blocked,
-                task.unique == Unique::Active,
-                task.priority,
-                task.run_at.as_micros(),
-                task.created_at.as_micros(),
-                task.attempts,
-                task.claims,
-                task.expiries,
-                encoding_number(task.payload.encoding),
-                task.group,
-                task.source,
-                codec::headers_text(&task.headers)?,
-                task.payload.bytes.as_ref(),
-                time(task.prev_run_at),
-                time(task.claimed_at),
-                time(task.failed_at),
-                task.error,
-                codec::history_text(&task.history)?,
-                task.note.as_ref().map(|note| &note.text),
-                task.note.as_ref().map(|note| &note.by),
-                checksum::of(task.payload.encoding, &task.payload.bytes),
-            ],
+                unique_active: task.unique == Unique::Active,
+                priority: task.priority,
+                run_at: task.run_at.as_micros(),
+                created_at: task.created_at.as_micros(),
+                attempts: task.attempts,
+                claims: task.claims,
+                expiries: task.expiries,
+                encoding: encoding_number(task.payload.encoding),
+                grp: task.group,
+                source: task.source,
+                headers: codec::headers_text(&task.headers)?,
+                payload: task.payload.bytes.as_ref(),
+                prev_run_at: time(task.prev_run_at),
+                claimed_at: time(task.claimed_at),
+                failed_at: time(task.failed_at),
+                error: task.error,
+                history: codec::history_text(&task.history)?,
+                note: task.note.as_ref().map(|note| &note.text),
+                note_by: task.note.as_ref().map(|note| &note.by),
+                checksum: checksum::of(task.payload.encoding, &task.payload.bytes)
+            }),
         )?;
         if failed {
             let at = task.failed_at.unwrap_or(self.now).as_micros();
-            self.db.run(Sql::FailedAdd, params![id.0, queue.number, task.key, at])?;
+            self.db.run(
+                Sql::FailedAdd,
+                bind!(FailedAdd { id: id.0, queue: queue.number, key: task.key, failed_at: at }),
+            )?;
             self.delta(queue.number).failed += 1;
             Ok(())
         } else if blocked {

@@ -7,12 +7,12 @@ use gristmill_core::policy::refused_follow_up::not_done;
 use gristmill_core::{
     PutReport, PutRequest, QueueName, Result, SettleAnswer, Settlement, StoreError, WakeSignal,
 };
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, Transaction};
 
 use crate::SqliteStore;
 use crate::db::Db;
 use crate::known::Known;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
 /// Wakes this process's workers once the caller's transaction is committed.
@@ -103,7 +103,9 @@ impl SqliteStore {
 
     fn check_same_file(&self, db: &Db<'_>) -> Result<()> {
         let id: Option<String> = db
-            .one(Sql::MetaGet, params!["store_id"], |row| row.get(0))
+            .one(Sql::MetaGet, bind!(MetaGet { key: "store_id" }), |row| {
+                row.get(at!(MetaGet.value))
+            })
             .map_err(|error| match error {
                 StoreError::Corrupt(said) if said.contains("no such table") => {
                     StoreError::Invalid("the transaction's file holds no store".to_owned())

@@ -8,12 +8,11 @@ use gristmill_core::name::did_you_mean;
 use gristmill_core::policy::reclaim_guard::ReclaimGuard;
 use gristmill_core::{Queue, QueueName, Result, StoreError};
 use gristmill_text::StoredQueue;
-use rusqlite::params;
 
 use crate::codec;
 use crate::db::Db;
 use crate::errors::fault;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 
 /// A connection's memory. Another connection's commit makes it doubtful, and
 /// SQLite tells of those (`data_version`).
@@ -86,7 +85,7 @@ impl Known {
         self.forget_queues();
         self.bound.clear();
         let version = settings_version(db)? + 1;
-        db.run(Sql::MetaSet, params!["settings", version])?;
+        db.run(Sql::MetaSet, bind!(MetaSet { key: "settings", value: version }))?;
         self.settings = Some(version);
         Ok(())
     }
@@ -113,7 +112,8 @@ impl Known {
         if let Some(queue) = self.by_name.get(name) {
             return Ok(Some(queue.clone()));
         }
-        let stored = db.one(Sql::QueueByName, params![name.as_str()], codec::queue)?;
+        let stored =
+            db.one(Sql::QueueByName, bind!(QueueByName { name: name.as_str() }), codec::queue)?;
         stored.map(|row| self.remember(row)).transpose()
     }
 
@@ -133,7 +133,7 @@ impl Known {
         if let Some(queue) = self.by_number.get(&number) {
             return Ok(queue.clone());
         }
-        let stored = db.one(Sql::QueueByNumber, params![number], codec::queue)?;
+        let stored = db.one(Sql::QueueByNumber, bind!(QueueByNumber { number }), codec::queue)?;
         match stored {
             Some(row) => self.remember(row),
             None => Err(StoreError::Corrupt(format!(
@@ -152,7 +152,7 @@ impl Known {
 
 /// The declared queue that was most likely meant.
 pub(crate) fn suggest(db: &Db<'_>, name: &QueueName) -> Result<Option<String>> {
-    let names: Vec<String> = db.all(Sql::QueueNames, [], |row| row.get(0))?;
+    let names: Vec<String> = db.all(Sql::QueueNames, [], |row| row.get(at!(QueueNames.name)))?;
     let meant = did_you_mean(name.as_str(), names.iter().map(String::as_str));
     Ok(meant.map(str::to_owned))
 }
@@ -161,11 +161,12 @@ pub(crate) fn suggest(db: &Db<'_>, name: &QueueName) -> Result<Option<String>> {
 fn data_version(db: &Db<'_>) -> Result<i64> {
     db.conn()
         .prepare_cached("PRAGMA data_version")
-        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+        .and_then(|mut statement| statement.query_row([], |row| row.get(at!(QueueNames.name))))
         .map_err(|e| fault(&e))
 }
 
 fn settings_version(db: &Db<'_>) -> Result<i64> {
-    let version = db.one(Sql::MetaGet, params!["settings"], |row| row.get(0))?;
+    let version = db
+        .one(Sql::MetaGet, bind!(MetaGet { key: "settings" }), |row| row.get(at!(MetaGet.value)))?;
     Ok(version.unwrap_or(0))
 }

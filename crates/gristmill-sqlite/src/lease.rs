@@ -1,12 +1,12 @@
 //! One row a claim: who holds it, until when, and which tasks are still open.
 
 use gristmill_core::{Result, Timestamp, Token};
-use rusqlite::{Row as SqlRow, params};
+use rusqlite::Row as SqlRow;
 
 use crate::codec;
 use crate::db::Db;
 use crate::errors::corrupt;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 
 /// A stored lease.
 #[derive(Debug, Clone)]
@@ -24,29 +24,33 @@ pub(crate) struct Lease {
 impl Lease {
     pub(crate) fn read(row: &SqlRow<'_>) -> rusqlite::Result<Self> {
         Ok(Lease {
-            number: row.get(0)?,
-            queue: row.get(1)?,
-            worker: row.get(2)?,
-            claimed_at: Timestamp::from_micros(row.get(3)?),
-            until: Timestamp::from_micros(row.get(4)?),
-            slot: row.get(5)?,
-            ids: codec::ids(row.get_ref(6)?.as_blob()?),
+            number: row.get(at!(LeaseByToken.number))?,
+            queue: row.get(at!(LeaseByToken.queue))?,
+            worker: row.get(at!(LeaseByToken.worker))?,
+            claimed_at: Timestamp::from_micros(row.get(at!(LeaseByToken.claimed_at))?),
+            until: Timestamp::from_micros(row.get(at!(LeaseByToken.until))?),
+            slot: row.get(at!(LeaseByToken.slot))?,
+            ids: codec::ids(row.get_ref(at!(LeaseByToken.ids))?.as_blob()?),
         })
     }
 
     /// The lease of that token, while anything is open under it.
     pub(crate) fn load(db: &Db<'_>, token: Token) -> Result<Option<Lease>> {
-        db.one(Sql::LeaseByToken, params![token.to_bytes().as_slice()], Lease::read)
+        db.one(
+            Sql::LeaseByToken,
+            bind!(LeaseByToken { token: token.to_bytes().as_slice() }),
+            Lease::read,
+        )
     }
 
     /// Writes which tasks are still open; with none, the lease has ended.
     pub(crate) fn save(&self, db: &Db<'_>) -> Result<()> {
         if self.ids.is_empty() {
-            db.run(Sql::LeaseEnd, params![self.number])?;
+            db.run(Sql::LeaseEnd, bind!(LeaseEnd { number: self.number }))?;
         } else {
             let open = i64::try_from(self.ids.len()).unwrap_or(i64::MAX);
             let ids = codec::ids_blob(&self.ids);
-            db.run(Sql::LeaseShrink, params![self.number, open, ids])?;
+            db.run(Sql::LeaseShrink, bind!(LeaseShrink { open, ids, number: self.number }))?;
         }
         Ok(())
     }

@@ -2,10 +2,9 @@
 //! leaves it, and frees its key's place for the one behind it.
 
 use gristmill_core::{Queue, Result, Timestamp};
-use rusqlite::params;
 
 use crate::row::{Place, Row};
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
 /// What the claim order knows of a task.
@@ -37,15 +36,15 @@ impl Write<'_, '_> {
         let group = queue.settings.slots.map(|_| entry.group.unwrap_or_default());
         self.db.run(
             Sql::PutReady,
-            params![
-                queue.number,
-                entry.priority,
-                entry.run_at.as_micros(),
-                entry.id,
-                entry.source,
-                group,
-                delayed,
-            ],
+            bind!(PutReady {
+                queue: queue.number,
+                priority: entry.priority,
+                run_at: entry.run_at.as_micros(),
+                id: entry.id,
+                source: entry.source,
+                grp: group,
+                delayed
+            }),
         )?;
         self.delta(queue.number).in_order(delayed, 1);
         self.wake(queue);
@@ -54,7 +53,7 @@ impl Write<'_, '_> {
 
     /// A task stands blocked, outside the claim order.
     pub(crate) fn block(&mut self, queue: &Queue, id: i64) -> Result<()> {
-        self.db.run(Sql::BlockedAdd, params![id])?;
+        self.db.run(Sql::BlockedAdd, bind!(BlockedAdd { id }))?;
         self.delta(queue.number).blocked += 1;
         Ok(())
     }
@@ -62,14 +61,19 @@ impl Write<'_, '_> {
     /// A pending task leaves the claim order, or its blocked stand.
     pub(crate) fn leave(&mut self, row: &Row) -> Result<()> {
         if row.blocked {
-            self.db.run(Sql::BlockedRemove, params![row.id])?;
+            self.db.run(Sql::BlockedRemove, bind!(BlockedRemove { id: row.id }))?;
             self.delta(row.queue).blocked -= 1;
             return Ok(());
         }
         let delayed = self.db.one(
             Sql::ReadyLeave,
-            params![row.queue, row.priority, row.run_at.as_micros(), row.id],
-            |row| row.get(0),
+            bind!(ReadyLeave {
+                queue: row.queue,
+                priority: row.priority,
+                run_at: row.run_at.as_micros(),
+                id: row.id
+            }),
+            |row| row.get(at!(ReadyLeave.delayed)),
         )?;
         if let Some(delayed) = delayed {
             self.delta(row.queue).in_order(delayed, -1);
@@ -89,20 +93,24 @@ impl Write<'_, '_> {
     /// A key's in-flight place is free: who waited for it enters the claim
     /// order. Returns whether anyone did.
     pub(crate) fn unblock(&mut self, queue: &Queue, key: &str) -> Result<bool> {
-        let waiting = self.db.one(Sql::UnblockRead, params![queue.number, key], |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get::<_, i16>(1)?,
-                row.get::<_, i64>(2)?,
-                row.get::<_, Option<String>>(3)?,
-                row.get::<_, Option<String>>(4)?,
-            ))
-        })?;
+        let waiting = self.db.one(
+            Sql::UnblockRead,
+            bind!(UnblockRead { queue: queue.number, key }),
+            |row| {
+                Ok((
+                    row.get::<_, i64>(at!(UnblockRead.id))?,
+                    row.get::<_, i16>(at!(UnblockRead.priority))?,
+                    row.get::<_, i64>(at!(UnblockRead.run_at))?,
+                    row.get::<_, Option<String>>(at!(UnblockRead.source))?,
+                    row.get::<_, Option<String>>(at!(UnblockRead.grp))?,
+                ))
+            },
+        )?;
         let Some((id, priority, run_at, source, group)) = waiting else {
             return Ok(false);
         };
-        self.db.run(Sql::Unblock, params![id])?;
-        self.db.run(Sql::BlockedRemove, params![id])?;
+        self.db.run(Sql::Unblock, bind!(Unblock { id }))?;
+        self.db.run(Sql::BlockedRemove, bind!(BlockedRemove { id }))?;
         self.delta(queue.number).blocked -= 1;
         let entry = Entry {
             id,

@@ -5,11 +5,10 @@ use gristmill_core::{
     Action, Operation, OperationAnswer, OperationReport, Result, Selection, State, TaskFilter,
     TaskId, Unique,
 };
-use rusqlite::params;
 
 use crate::read::{Lister, VISITED};
 use crate::row::{Place, Row};
-use crate::sql::Sql;
+use crate::sql::{Sql, bind};
 use crate::write::Write;
 
 impl Write<'_, '_> {
@@ -52,7 +51,7 @@ impl Write<'_, '_> {
 
     fn operate_one(&mut self, operation: &Operation, id: TaskId) -> Result<OperationAnswer> {
         let Some(mut row) = Row::load(self.db, id.0)? else {
-            let kept = self.db.one(Sql::DoneById, params![id.0], |_| Ok(()))?;
+            let kept = self.db.one(Sql::DoneById, bind!(DoneById { id: id.0 }), |_| Ok(()))?;
             return Ok(match kept {
                 Some(()) => OperationAnswer::WrongState(State::Done),
                 None => OperationAnswer::Gone,
@@ -70,17 +69,20 @@ impl Write<'_, '_> {
         match (operation.action, state) {
             (Action::Retry, _) => return self.retry(row),
             (Action::Cancel, State::Processing) => {
-                self.db.run(Sql::TaskAskCancel, params![row.id, row.note, row.note_by])?;
+                self.db.run(
+                    Sql::TaskAskCancel,
+                    bind!(TaskAskCancel { note: row.note, note_by: row.note_by, id: row.id }),
+                )?;
                 return Ok(OperationAnswer::CancelRequested);
             }
             (Action::Cancel, _) => {
                 self.leave(&row)?;
-                self.db.run(Sql::TaskDelete, params![row.id])?;
+                self.db.run(Sql::TaskDelete, bind!(TaskDelete { id: row.id }))?;
                 self.delta(row.queue).counters.cancelled += 1;
                 self.free_place(&queue, &row, row.place)?;
             }
             (Action::Discard, _) => {
-                self.db.run(Sql::TaskDelete, params![row.id])?;
+                self.db.run(Sql::TaskDelete, bind!(TaskDelete { id: row.id }))?;
                 self.leave_failed(&row)?;
                 self.delta(row.queue).counters.discarded += 1;
             }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use gristmill_core::{ClaimedTask, Encoding, Payload, Queue, Result, Timestamp};
-use rusqlite::{Row as SqlRow, params};
+use rusqlite::Row as SqlRow;
 
 use crate::row::encoding;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 use crate::{checksum, codec};
 
@@ -31,38 +31,41 @@ type Entry = (i16, i64, i64);
 
 impl Picked {
     fn read(row: &SqlRow<'_>) -> rusqlite::Result<Self> {
-        let key: Option<String> = row.get(4)?;
-        let expiries: u32 = row.get(8)?;
-        let payload: Vec<u8> = row.get(14)?;
-        let (encoding, strange) = match encoding(row.get(10)?) {
+        let key: Option<String> = row.get(at!(ClaimFront.key))?;
+        let expiries: u32 = row.get(at!(ClaimFront.expiries))?;
+        let payload: Vec<u8> = row.get(at!(ClaimFront.payload))?;
+        let (encoding, strange) = match encoding(row.get(at!(ClaimFront.encoding))?) {
             Ok(encoding) => (encoding, None),
             Err(why) => (Encoding::Raw, Some(why)),
         };
-        let headers = codec::headers(row.get::<_, Option<String>>(13)?.as_deref());
-        let waiting = key.is_some() && row.get::<_, i64>(5)? == 0;
+        let headers =
+            codec::headers(row.get::<_, Option<String>>(at!(ClaimFront.headers))?.as_deref());
+        let waiting = key.is_some() && row.get::<_, i64>(at!(ClaimFront.place))? == 0;
         let task = ClaimedTask {
-            id: gristmill_core::TaskId(row.get(2)?),
+            id: gristmill_core::TaskId(row.get(at!(ClaimFront.id))?),
             payload: Payload { bytes: payload.into(), encoding },
             key,
-            group: row.get(11)?,
-            source: row.get(12)?,
-            priority: row.get(0)?,
-            attempt: row.get::<_, u32>(6)?.saturating_add(1),
-            claims: row.get::<_, u32>(7)?.saturating_add(1),
-            created_at: Timestamp::from_micros(row.get(9)?),
-            run_at: Timestamp::from_micros(row.get(1)?),
-            prev_run_at: row.get::<_, Option<i64>>(15)?.map(Timestamp::from_micros),
+            group: row.get(at!(ClaimFront.grp))?,
+            source: row.get(at!(ClaimFront.source))?,
+            priority: row.get(at!(ClaimFront.priority))?,
+            attempt: row.get::<_, u32>(at!(ClaimFront.attempts))?.saturating_add(1),
+            claims: row.get::<_, u32>(at!(ClaimFront.claims))?.saturating_add(1),
+            created_at: Timestamp::from_micros(row.get(at!(ClaimFront.created_at))?),
+            run_at: Timestamp::from_micros(row.get(at!(ClaimFront.run_at))?),
+            prev_run_at: row
+                .get::<_, Option<i64>>(at!(ClaimFront.prev_run_at))?
+                .map(Timestamp::from_micros),
             headers: headers.value,
             concurrent: None,
             slot: None,
             alone: expiries >= 2,
         };
-        let sum: Option<i64> = row.get(16)?;
+        let sum: Option<i64> = row.get(at!(ClaimFront.checksum))?;
         let altered = sum
             .is_some_and(|sum| checksum::of(encoding, &task.payload.bytes) != sum)
             .then(|| "the payload does not fit its checksum".to_owned());
         let damaged = strange.or(altered).or(headers.fault);
-        Ok(Picked { task, delayed: row.get(3)?, waiting, expiries, damaged })
+        Ok(Picked { task, delayed: row.get(at!(ClaimFront.delayed))?, waiting, expiries, damaged })
     }
 }
 
@@ -70,12 +73,16 @@ impl Write<'_, '_> {
     /// The levels of priority that have entries, most urgent first.
     fn next_level(&self, queue: &Queue, source: Option<&str>, after: i64) -> Result<Option<i16>> {
         match source {
-            None => self.db.one(Sql::ReadyLevel, params![queue.number, after], |row| row.get(0)),
-            Some(source) => {
-                self.db.one(Sql::ReadyLevelSource, params![queue.number, after, source], |row| {
-                    row.get(0)
-                })
-            }
+            None => self.db.one(
+                Sql::ReadyLevel,
+                bind!(ReadyLevel { queue: queue.number, after }),
+                |row| row.get(at!(ReadyLevel.priority)),
+            ),
+            Some(source) => self.db.one(
+                Sql::ReadyLevelSource,
+                bind!(ReadyLevelSource { queue: queue.number, source, after }),
+                |row| row.get(at!(ReadyLevelSource.priority)),
+            ),
         }
     }
 
@@ -112,7 +119,7 @@ impl Write<'_, '_> {
             let left = i64::try_from(max - picked.len()).unwrap_or(i64::MAX);
             let mut full = false;
             let mut take = |row: &SqlRow<'_>| -> rusqlite::Result<bool> {
-                let size = row.get_ref(14)?.as_blob().map_or(0, <[u8]>::len);
+                let size = row.get_ref(at!(ClaimFront.payload))?.as_blob().map_or(0, <[u8]>::len);
                 bytes += size;
                 let next = Picked::read(row)?;
                 let suspect = next.expiries > 0;
@@ -130,10 +137,19 @@ impl Write<'_, '_> {
             };
             self.db.with(sql, |statement| {
                 let mut rows = match source {
-                    None => statement.query(params![queue.number, level, now, left])?,
-                    Some(source) => {
-                        statement.query(params![queue.number, level, now, left, source])?
-                    }
+                    None => statement.query(bind!(ClaimFront {
+                        queue: queue.number,
+                        priority: level,
+                        now,
+                        limit: left
+                    }))?,
+                    Some(source) => statement.query(bind!(ClaimFrontSource {
+                        queue: queue.number,
+                        priority: level,
+                        now,
+                        source,
+                        limit: left
+                    }))?,
                 };
                 while let Some(row) = rows.next()? {
                     if take(row)? {
@@ -155,9 +171,14 @@ impl Write<'_, '_> {
         source: Option<&str>,
     ) -> Result<Option<(Picked, u32)>> {
         let mut held: HashMap<String, Vec<u32>> = HashMap::new();
-        for (group, slot) in self.db.all(Sql::LeaseSlots, params![queue.number], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?))
-        })? {
+        for (group, slot) in
+            self.db.all(Sql::LeaseSlots, bind!(LeaseSlots { queue: queue.number }), |row| {
+                Ok((
+                    row.get::<_, String>(at!(LeaseSlots.grp))?,
+                    row.get::<_, u32>(at!(LeaseSlots.slot))?,
+                ))
+            })?
+        {
             held.entry(group).or_default().push(slot);
         }
         let slots_of = |group: &str| free_slot(held.get(group).map_or(&[], Vec::as_slice), slots);
@@ -170,7 +191,7 @@ impl Write<'_, '_> {
         };
         let picked = self.db.one(
             Sql::ClaimOne,
-            params![queue.number, priority, run_at, id],
+            bind!(ClaimOne { queue: queue.number, priority, run_at, id }),
             Picked::read,
         )?;
         Ok(picked.map(|picked| (picked, slot)))
@@ -188,17 +209,32 @@ impl Write<'_, '_> {
         let now = self.now.as_micros();
         self.each_level(queue, source, |level| {
             let read = |row: &SqlRow<'_>| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
+                Ok((
+                    row.get::<_, i64>(at!(ReadyGroupsInFront.run_at))?,
+                    row.get::<_, i64>(at!(ReadyGroupsInFront.id))?,
+                    row.get::<_, String>(at!(ReadyGroupsInFront.grp))?,
+                ))
             };
             let front = match source {
                 None => self.db.all(
                     Sql::ReadyGroupsInFront,
-                    params![queue.number, level, now, left],
+                    bind!(ReadyGroupsInFront {
+                        queue: queue.number,
+                        priority: level,
+                        now,
+                        limit: left
+                    }),
                     read,
                 )?,
                 Some(source) => self.db.all(
                     Sql::ReadyGroupsInFrontSource,
-                    params![queue.number, level, now, left, source],
+                    bind!(ReadyGroupsInFrontSource {
+                        queue: queue.number,
+                        priority: level,
+                        now,
+                        source,
+                        limit: left
+                    }),
                     read,
                 )?,
             };
@@ -221,7 +257,9 @@ impl Write<'_, '_> {
     ) -> Result<Option<(Entry, u32)>> {
         let mut best: Option<(Entry, u32)> = None;
         // No group is the empty text, which no text is before.
-        let ungrouped = self.db.any(Sql::ReadyHasGroup, params![queue.number, ""])?;
+        let ungrouped = self
+            .db
+            .any(Sql::ReadyHasGroup, bind!(ReadyHasGroup { queue: queue.number, grp: "" }))?;
         let mut group = ungrouped.then(String::new);
         if group.is_none() {
             group = self.next_group(queue, "")?;
@@ -239,7 +277,11 @@ impl Write<'_, '_> {
     }
 
     fn next_group(&self, queue: &Queue, after: &str) -> Result<Option<String>> {
-        self.db.one(Sql::ReadyNextGroup, params![queue.number, after], |row| row.get(0))
+        self.db.one(
+            Sql::ReadyNextGroup,
+            bind!(ReadyNextGroup { queue: queue.number, after }),
+            |row| row.get(at!(ReadyNextGroup.grp)),
+        )
     }
 
     fn first_of_group(
@@ -251,23 +293,41 @@ impl Write<'_, '_> {
         let now = self.now.as_micros();
         let mut after = i64::MIN;
         loop {
-            let level =
-                self.db.one(Sql::ReadyLevelGroup, params![queue.number, after, group], |row| {
-                    row.get::<_, i16>(0)
-                })?;
+            let level = self.db.one(
+                Sql::ReadyLevelGroup,
+                bind!(ReadyLevelGroup { queue: queue.number, grp: group, after }),
+                |row| row.get::<_, i16>(at!(ReadyLevelGroup.priority)),
+            )?;
             let Some(level) = level else {
                 return Ok(None);
             };
-            let read = |row: &SqlRow<'_>| Ok((level, row.get(0)?, row.get(1)?));
+            let read = |row: &SqlRow<'_>| {
+                Ok((
+                    level,
+                    row.get(at!(ReadyFirstOfGroup.run_at))?,
+                    row.get(at!(ReadyFirstOfGroup.id))?,
+                ))
+            };
             let first = match source {
                 None => self.db.one(
                     Sql::ReadyFirstOfGroup,
-                    params![queue.number, group, level, now],
+                    bind!(ReadyFirstOfGroup {
+                        queue: queue.number,
+                        grp: group,
+                        priority: level,
+                        now
+                    }),
                     read,
                 )?,
                 Some(source) => self.db.one(
                     Sql::ReadyFirstOfGroupSource,
-                    params![queue.number, group, level, now, source],
+                    bind!(ReadyFirstOfGroupSource {
+                        queue: queue.number,
+                        grp: group,
+                        priority: level,
+                        now,
+                        source
+                    }),
                     read,
                 )?,
             };
@@ -288,15 +348,15 @@ impl Write<'_, '_> {
         let mut next: Option<i64> = None;
         self.each_level(queue, source, |level| {
             let at: Option<i64> = match source {
-                None => {
-                    self.db.one(Sql::ReadyNextDue, params![queue.number, level, now], |row| {
-                        row.get(0)
-                    })?
-                }
+                None => self.db.one(
+                    Sql::ReadyNextDue,
+                    bind!(ReadyNextDue { queue: queue.number, priority: level, now }),
+                    |row| row.get(at!(ReadyNextDue.run_at)),
+                )?,
                 Some(source) => self.db.one(
                     Sql::ReadyNextDueSource,
-                    params![queue.number, level, now, source],
-                    |row| row.get(0),
+                    bind!(ReadyNextDueSource { queue: queue.number, priority: level, now, source }),
+                    |row| row.get(at!(ReadyNextDueSource.run_at)),
                 )?,
             };
             next = [next, at].into_iter().flatten().min();

@@ -57,6 +57,24 @@ fn may_scan(sql: Sql) -> bool {
     )
 }
 
+/// What is bound and read by names is what SQLite makes of the texts.
+#[test]
+fn parameters_and_columns_are_those_of_the_statements() {
+    let conn = schema();
+    for sql in Sql::ALL {
+        let statement = conn.prepare(sql.text()).unwrap();
+        let given = (1..=statement.parameter_count()).map(|n| statement.parameter_name(n));
+        let wanted = sql.given().iter().map(|name| format!(":{name}"));
+        let (given, wanted): (Vec<_>, Vec<_>) =
+            (given.map(Option::unwrap).collect(), wanted.collect());
+        assert_eq!(given, wanted, "{sql:?}");
+        if !sql.columns().is_empty() {
+            let columns: Vec<_> = statement.column_names().collect();
+            assert_eq!(columns, sql.columns(), "{sql:?}");
+        }
+    }
+}
+
 #[test]
 fn no_statement_scans_a_table_or_sorts() {
     no_scans(&schema());

@@ -10,13 +10,12 @@ use gristmill_core::{
     FollowUp, NewTask, PutAnswer, PutReport, PutRequest, Queue, QueueName, Refusal, Result,
     StoreError, TaskId, Unique,
 };
-use rusqlite::params;
 
 use crate::delta::unsigned;
 use crate::known::suggest;
 use crate::moves::Entry;
 use crate::row::{Row, encoding_number};
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 use crate::{checksum, codec};
 
@@ -164,7 +163,13 @@ impl Write<'_, '_> {
             let until = self.now.after(queue.settings.id_window).as_micros();
             self.db.run(
                 Sql::PutIdRemember,
-                params![queue.number, caller_id, id.0, digest.as_slice(), until],
+                bind!(PutIdRemember {
+                    queue: queue.number,
+                    id: caller_id,
+                    task: id.0,
+                    digest: digest.as_slice(),
+                    until
+                }),
             )?;
         }
         Ok(answer)
@@ -190,8 +195,13 @@ impl Write<'_, '_> {
     ) -> Result<Option<PutAnswer>> {
         let known = self.db.one(
             Sql::PutIdKnown,
-            params![queue.number, id, self.now.as_micros()],
-            |row| Ok((TaskId(row.get(0)?), row.get::<_, Vec<u8>>(1)?)),
+            bind!(PutIdKnown { queue: queue.number, id, now: self.now.as_micros() }),
+            |row| {
+                Ok((
+                    TaskId(row.get(at!(PutIdKnown.task))?),
+                    row.get::<_, Vec<u8>>(at!(PutIdKnown.digest))?,
+                ))
+            },
         )?;
         match known {
             None => Ok(None),
@@ -201,8 +211,11 @@ impl Write<'_, '_> {
     }
 
     fn duplicate_of(&self, id: TaskId) -> Result<PutAnswer> {
-        let standing = self.db.one(Sql::PutStanding, params![id.0], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?))
+        let standing = self.db.one(Sql::PutStanding, bind!(PutStanding { id: id.0 }), |row| {
+            Ok((
+                row.get::<_, i64>(at!(PutStanding.run_at))?,
+                row.get::<_, Option<String>>(at!(PutStanding.source))?,
+            ))
         })?;
         let (run_at, source) = match standing {
             Some((run_at, source)) => (Some(run_at), source),
@@ -219,10 +232,10 @@ impl Write<'_, '_> {
     pub(crate) fn places(&self, queue: &Queue, key: &str) -> Result<Places> {
         let mut places = Places::default();
         self.db.with(Sql::Places, |statement| {
-            let mut rows = statement.query(params![queue.number, key])?;
+            let mut rows = statement.query(bind!(Places { queue: queue.number, key }))?;
             while let Some(row) = rows.next()? {
-                let holder = Some(TaskId(row.get(1)?));
-                if row.get::<_, i64>(0)? == 0 {
+                let holder = Some(TaskId(row.get(at!(Places.id))?));
+                if row.get::<_, i64>(at!(Places.place))? == 0 {
                     places.waiting = holder;
                 } else {
                     places.in_flight = holder;
@@ -238,22 +251,22 @@ impl Write<'_, '_> {
         let run_at = new.start.run_at(self.now);
         self.db.run(
             Sql::PutTask,
-            params![
-                id.0,
-                queue.number,
-                new.key,
+            bind!(PutTask {
+                id: id.0,
+                queue: queue.number,
+                key: new.key,
                 blocked,
-                queue.settings.unique == Unique::Active,
-                new.priority,
-                run_at.as_micros(),
-                self.now.as_micros(),
-                encoding_number(new.payload.encoding),
-                new.group,
-                new.source,
-                codec::headers_text(&new.headers)?,
-                new.payload.bytes.as_ref(),
-                checksum::of(new.payload.encoding, &new.payload.bytes),
-            ],
+                unique_active: queue.settings.unique == Unique::Active,
+                priority: new.priority,
+                run_at: run_at.as_micros(),
+                created_at: self.now.as_micros(),
+                encoding: encoding_number(new.payload.encoding),
+                grp: new.group,
+                source: new.source,
+                headers: codec::headers_text(&new.headers)?,
+                payload: new.payload.bytes.as_ref(),
+                checksum: checksum::of(new.payload.encoding, &new.payload.bytes)
+            }),
         )?;
         if blocked {
             self.block(queue, id.0)?;
@@ -284,15 +297,15 @@ impl Write<'_, '_> {
         row.priority = row.priority.min(new.priority);
         self.db.run(
             Sql::PutReplace,
-            params![
-                id.0,
-                row.priority,
-                row.run_at.as_micros(),
-                encoding_number(new.payload.encoding),
-                codec::headers_text(&new.headers)?,
-                new.payload.bytes.as_ref(),
-                checksum::of(new.payload.encoding, &new.payload.bytes),
-            ],
+            bind!(PutReplace {
+                priority: row.priority,
+                run_at: row.run_at.as_micros(),
+                encoding: encoding_number(new.payload.encoding),
+                headers: codec::headers_text(&new.headers)?,
+                payload: new.payload.bytes.as_ref(),
+                checksum: checksum::of(new.payload.encoding, &new.payload.bytes),
+                id: id.0
+            }),
         )?;
         if row.blocked { self.block(queue, id.0) } else { self.enter(queue, &row.entry()) }
     }

@@ -7,13 +7,12 @@ use gristmill_core::{
     KeyStanding, Limits, ListRequest, Order, Page, Queue, QueueName, Result, StandingPlace, State,
     Task, TaskFilter, TaskId,
 };
-use rusqlite::params;
 
 use crate::db::Db;
 use crate::known::Known;
 use crate::lease::Lease;
 use crate::row::{Place, Row};
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 
 /// Tasks looked at in one call.
 pub(crate) const VISITED: usize = 10_000;
@@ -37,7 +36,7 @@ impl<'a, 'c> Lister<'a, 'c> {
     pub(crate) fn get(mut self, id: TaskId) -> Result<Option<Task>> {
         let row = match Row::load(self.db, id.0)? {
             Some(row) => Some(row),
-            None => self.db.one(Sql::DoneById, params![id.0], Row::read)?,
+            None => self.db.one(Sql::DoneById, bind!(DoneById { id: id.0 }), Row::read)?,
         };
         let task = row.map(|row| self.show(row)).transpose()?;
         task.map(|task| self.with_payload(task)).transpose()
@@ -119,14 +118,13 @@ impl<'a, 'c> Lister<'a, 'c> {
             (_, number, Some(key)) => {
                 let queues = match number {
                     Some(number) => vec![number],
-                    None => self.db.all(Sql::QueueAll, [], |row| row.get(0))?,
+                    None => self.db.all(Sql::QueueAll, [], |row| row.get(at!(QueueAll.number)))?,
                 };
                 let mut ids = Vec::new();
                 for queue in queues {
-                    ids.extend(
-                        self.db
-                            .all(Sql::KeyIds, params![queue, key], |row| row.get::<_, i64>(0))?,
-                    );
+                    ids.extend(self.db.all(Sql::KeyIds, bind!(KeyIds { queue, key }), |row| {
+                        row.get::<_, i64>(at!(KeyIds.id))
+                    })?);
                 }
                 Way::Ids(ids)
             }
@@ -166,7 +164,11 @@ impl<'a, 'c> Lister<'a, 'c> {
             (Way::FailedOf(number), newest) => {
                 let sql =
                     if newest { Sql::ListFailedQueueNewest } else { Sql::ListFailedQueueOldest };
-                return self.db.all(sql, params![at, count, number], Row::read);
+                return self.db.all(
+                    sql,
+                    bind!(ListFailedQueueOldest { from: at, queue: number, limit: count }),
+                    Row::read,
+                );
             }
             (Way::All, false) => Sql::ListOldest,
             (Way::All, true) => Sql::ListNewest,
@@ -175,7 +177,7 @@ impl<'a, 'c> Lister<'a, 'c> {
             (Way::Failed, false) => Sql::ListFailedOldest,
             (Way::Failed, true) => Sql::ListFailedNewest,
         };
-        self.db.all(sql, params![at, count], Row::read)
+        self.db.all(sql, bind!(ListFailedNewest { from: at, limit: count }), Row::read)
     }
 
     fn leases(&mut self) -> Result<&HashMap<i64, Arc<Lease>>> {
@@ -205,7 +207,10 @@ impl<'a, 'c> Lister<'a, 'c> {
             State::Done => Sql::DonePayload,
             _ => Sql::TaskPayload,
         };
-        let bytes: Option<Vec<u8>> = self.db.one(sql, params![task.id.0], |row| row.get(0))?;
+        let bytes: Option<Vec<u8>> =
+            self.db.one(sql, bind!(TaskPayload { id: task.id.0 }), |row| {
+                row.get(at!(TaskPayload.payload))
+            })?;
         task.payload.bytes = bytes.unwrap_or_default().into();
         Ok(task)
     }
@@ -219,7 +224,9 @@ impl<'a, 'c> Lister<'a, 'c> {
         let mut found = Vec::new();
         for key in keys {
             let mut ids: Vec<i64> =
-                self.db.all(Sql::KeyIds, params![queue.number, key], |row| row.get(0))?;
+                self.db.all(Sql::KeyIds, bind!(KeyIds { queue: queue.number, key }), |row| {
+                    row.get(at!(KeyIds.id))
+                })?;
             ids.sort_unstable();
             for id in ids {
                 let Some(row) = Row::load(self.db, id)? else {

@@ -8,12 +8,11 @@ use gristmill_core::{
     Assignment, Leadership, Published, Result, Timestamp, WorkerId, WorkerReport, WorkerView,
 };
 use gristmill_text::{NamedProcessor, WorkerText};
-use rusqlite::params;
 
 use crate::codec;
 use crate::db::Db;
 use crate::delta::{signed, unsigned};
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
 fn report(stored: &str) -> Result<WorkerReport> {
@@ -23,20 +22,27 @@ fn report(stored: &str) -> Result<WorkerReport> {
 
 impl Write<'_, '_> {
     fn role(&self, role: &str) -> Result<Option<Role>> {
-        self.db.one(Sql::RoleGet, params![role], |row| {
+        self.db.one(Sql::RoleGet, bind!(RoleGet { role }), |row| {
             Ok(Role {
-                leader: codec::worker_id(&row.get::<_, String>(0)?),
-                term: unsigned(row.get(1)?),
-                until: Timestamp::from_micros(row.get(2)?),
-                hold: Duration::from_micros(unsigned(row.get(3)?)),
+                leader: codec::worker_id(&row.get::<_, String>(at!(RoleGet.leader))?),
+                term: unsigned(row.get(at!(RoleGet.term))?),
+                until: Timestamp::from_micros(row.get(at!(RoleGet.until))?),
+                hold: Duration::from_micros(unsigned(row.get(at!(RoleGet.hold))?)),
             })
         })
     }
 
     fn save_role(&self, name: &str, role: &Role) -> Result<()> {
-        let (term, until) = (signed(role.term), role.until.as_micros());
-        let values = params![name, role.leader.as_str(), term, until, codec::span(role.hold)];
-        self.db.run(Sql::RoleSave, values)?;
+        self.db.run(
+            Sql::RoleSave,
+            bind!(RoleSave {
+                role: name,
+                leader: role.leader.as_str(),
+                term: signed(role.term),
+                until: role.until.as_micros(),
+                hold: codec::span(role.hold)
+            }),
+        )?;
         Ok(())
     }
 
@@ -68,13 +74,16 @@ impl Write<'_, '_> {
     pub(crate) fn report_worker(&self, report: &WorkerReport) -> Result<()> {
         let text = gristmill_text::text(&WorkerText::<NamedProcessor>::new(report))?;
         let now = self.now.as_micros();
-        self.db.run(Sql::WorkerSave, params![report.id.as_str(), text, now])?;
+        self.db.run(
+            Sql::WorkerSave,
+            bind!(WorkerSave { id: report.id.as_str(), report: text, now }),
+        )?;
         Ok(())
     }
 
     /// Forgets a worker that ended.
     pub(crate) fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
-        Ok(self.db.run(Sql::WorkerForget, params![id.as_str()])? > 0)
+        Ok(self.db.run(Sql::WorkerForget, bind!(WorkerForget { id: id.as_str() }))? > 0)
     }
 
     /// Publishes the manager's word, if its term is the current one.
@@ -86,7 +95,11 @@ impl Write<'_, '_> {
         let shares = gristmill_text::shares_text(&assignment.shares)?;
         self.db.run(
             Sql::AssignmentSave,
-            params![signed(assignment.term), shares, self.now.as_micros()],
+            bind!(AssignmentSave {
+                term: signed(assignment.term),
+                shares,
+                published_at: self.now.as_micros()
+            }),
         )?;
         Ok(Published::Accepted)
     }
@@ -95,7 +108,11 @@ impl Write<'_, '_> {
 /// All workers heard of lately, by id.
 pub(crate) fn workers(db: &Db<'_>, now: Timestamp) -> Result<Vec<WorkerView>> {
     let stored = db.all(Sql::WorkerAll, [], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        Ok((
+            row.get::<_, String>(at!(WorkerAll.report))?,
+            row.get::<_, i64>(at!(WorkerAll.since))?,
+            row.get::<_, i64>(at!(WorkerAll.seen))?,
+        ))
     })?;
     stored
         .into_iter()
@@ -112,7 +129,11 @@ pub(crate) fn workers(db: &Db<'_>, now: Timestamp) -> Result<Vec<WorkerView>> {
 /// The manager's last word.
 pub(crate) fn assignment(db: &Db<'_>) -> Result<Option<Assignment>> {
     let stored = db.one(Sql::AssignmentGet, [], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))
+        Ok((
+            row.get::<_, i64>(at!(AssignmentGet.term))?,
+            row.get::<_, String>(at!(AssignmentGet.shares))?,
+            row.get::<_, i64>(at!(AssignmentGet.published_at))?,
+        ))
     })?;
     let Some((term, shares, published_at)) = stored else {
         return Ok(None);

@@ -5,12 +5,12 @@ use gristmill_core::{
     Encoding, LeaseView, Note, Payload, Queue, Result, State, StoreError, Task, TaskId, Timestamp,
     Unique,
 };
-use rusqlite::{Row as SqlRow, params};
+use rusqlite::Row as SqlRow;
 
 use crate::codec;
 use crate::db::Db;
 use crate::lease::Lease;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 
 /// Where a task stands with respect to its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,47 +63,47 @@ impl Row {
             Ok(row.get::<_, Option<i64>>(at)?.map(Timestamp::from_micros))
         };
         Ok(Row {
-            id: row.get(0)?,
-            queue: row.get(1)?,
-            key: row.get(2)?,
-            group: row.get(3)?,
-            source: row.get(4)?,
-            priority: row.get(5)?,
-            run_at: Timestamp::from_micros(row.get(6)?),
-            created_at: Timestamp::from_micros(row.get(7)?),
-            place: match row.get::<_, i64>(8)? {
+            id: row.get(at!(TaskById.id))?,
+            queue: row.get(at!(TaskById.queue))?,
+            key: row.get(at!(TaskById.key))?,
+            group: row.get(at!(TaskById.grp))?,
+            source: row.get(at!(TaskById.source))?,
+            priority: row.get(at!(TaskById.priority))?,
+            run_at: Timestamp::from_micros(row.get(at!(TaskById.run_at))?),
+            created_at: Timestamp::from_micros(row.get(at!(TaskById.created_at))?),
+            place: match row.get::<_, i64>(at!(TaskById.place))? {
                 0 => Place::Waiting,
                 1 => Place::InFlight,
                 2 => Place::Failed,
                 3 => Place::Done,
                 other => return Err(rusqlite::Error::IntegralValueOutOfRange(8, other)),
             },
-            blocked: row.get(9)?,
-            unique_active: row.get(10)?,
-            attempts: row.get(11)?,
-            claims: row.get(12)?,
-            expiries: row.get(13)?,
-            started_releases: row.get(14)?,
-            cancel_requested: row.get(15)?,
-            encoding: row.get(16)?,
-            prev_run_at: time(17)?,
-            claimed_at: time(18)?,
-            settled_token: row.get(19)?,
-            failed_at: time(20)?,
-            error: row.get(21)?,
-            history: row.get(22)?,
-            note: row.get(23)?,
-            note_by: row.get(24)?,
-            resolved_by: row.get(25)?,
-            resolved_at: time(26)?,
-            headers: row.get(27)?,
-            in_order: row.get(28)?,
+            blocked: row.get(at!(TaskById.blocked))?,
+            unique_active: row.get(at!(TaskById.unique_active))?,
+            attempts: row.get(at!(TaskById.attempts))?,
+            claims: row.get(at!(TaskById.claims))?,
+            expiries: row.get(at!(TaskById.expiries))?,
+            started_releases: row.get(at!(TaskById.started_releases))?,
+            cancel_requested: row.get(at!(TaskById.cancel_requested))?,
+            encoding: row.get(at!(TaskById.encoding))?,
+            prev_run_at: time(at!(TaskById.prev_run_at))?,
+            claimed_at: time(at!(TaskById.claimed_at))?,
+            settled_token: row.get(at!(TaskById.settled_token))?,
+            failed_at: time(at!(TaskById.failed_at))?,
+            error: row.get(at!(TaskById.error))?,
+            history: row.get(at!(TaskById.history))?,
+            note: row.get(at!(TaskById.note))?,
+            note_by: row.get(at!(TaskById.note_by))?,
+            resolved_by: row.get(at!(TaskById.resolved_by))?,
+            resolved_at: time(at!(TaskById.resolved_at))?,
+            headers: row.get(at!(TaskById.headers))?,
+            in_order: row.get(at!(TaskById.in_order))?,
         })
     }
 
     /// The stored task of that number that stands.
     pub(crate) fn load(db: &Db<'_>, id: i64) -> Result<Option<Row>> {
-        db.one(Sql::TaskById, params![id], Row::read)
+        db.one(Sql::TaskById, bind!(TaskById { id }), Row::read)
     }
 
     /// Its state.
@@ -142,27 +142,27 @@ impl Row {
         };
         db.run(
             Sql::TaskSave,
-            params![
-                self.id,
+            bind!(TaskSave {
                 place,
-                self.blocked,
-                self.run_at.as_micros(),
-                time(self.prev_run_at),
-                self.attempts,
-                self.claims,
-                self.expiries,
-                self.started_releases,
-                self.cancel_requested,
-                time(self.claimed_at),
-                self.settled_token,
-                time(self.failed_at),
-                self.error,
-                self.history,
-                self.note,
-                self.note_by,
-                self.resolved_by,
-                time(self.resolved_at),
-            ],
+                blocked: self.blocked,
+                run_at: self.run_at.as_micros(),
+                prev_run_at: time(self.prev_run_at),
+                attempts: self.attempts,
+                claims: self.claims,
+                expiries: self.expiries,
+                started_releases: self.started_releases,
+                cancel_requested: self.cancel_requested,
+                claimed_at: time(self.claimed_at),
+                settled_token: self.settled_token,
+                failed_at: time(self.failed_at),
+                error: self.error,
+                history: self.history,
+                note: self.note,
+                note_by: self.note_by,
+                resolved_by: self.resolved_by,
+                resolved_at: time(self.resolved_at),
+                id: self.id
+            }),
         )?;
         Ok(())
     }

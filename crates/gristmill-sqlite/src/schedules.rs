@@ -5,11 +5,11 @@ use gristmill_core::{
     TaskId, Timestamp,
 };
 use gristmill_text::ScheduleText;
-use rusqlite::{Row as SqlRow, params};
+use rusqlite::Row as SqlRow;
 
 use crate::codec;
 use crate::db::Db;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
 /// A schedule as it is stored.
@@ -28,15 +28,15 @@ struct ScheduleRow {
 impl ScheduleRow {
     fn read(row: &SqlRow<'_>) -> rusqlite::Result<Self> {
         Ok(ScheduleRow {
-            name: row.get(0)?,
-            declared: row.get(1)?,
-            payload: row.get(2)?,
-            paused: row.get(3)?,
-            paused_by: row.get(4)?,
-            decided_until: row.get(5)?,
-            last_fire: row.get(6)?,
-            last_tasks: row.get(7)?,
-            created_at: row.get(8)?,
+            name: row.get(at!(ScheduleAll.name))?,
+            declared: row.get(at!(ScheduleAll.declared))?,
+            payload: row.get(at!(ScheduleAll.payload))?,
+            paused: row.get(at!(ScheduleAll.paused))?,
+            paused_by: row.get(at!(ScheduleAll.paused_by))?,
+            decided_until: row.get(at!(ScheduleAll.decided_until))?,
+            last_fire: row.get(at!(ScheduleAll.last_fire))?,
+            last_tasks: row.get(at!(ScheduleAll.last_tasks))?,
+            created_at: row.get(at!(ScheduleAll.created_at))?,
         })
     }
 
@@ -63,7 +63,11 @@ pub(crate) fn schedules(db: &Db<'_>) -> Result<Vec<Schedule>> {
 
 impl Write<'_, '_> {
     fn schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>> {
-        let row = self.db.one(Sql::ScheduleByName, params![name.as_str()], ScheduleRow::read)?;
+        let row = self.db.one(
+            Sql::ScheduleByName,
+            bind!(ScheduleByName { name: name.as_str() }),
+            ScheduleRow::read,
+        )?;
         row.map(ScheduleRow::into_schedule).transpose()
     }
 
@@ -73,17 +77,17 @@ impl Write<'_, '_> {
         let tasks: Vec<i64> = schedule.last_tasks.iter().map(|id| id.0).collect();
         self.db.run(
             Sql::ScheduleSave,
-            params![
-                declared.name.as_str(),
-                text,
-                declared.payload.as_ref().map(|p| p.bytes.as_ref()),
-                schedule.paused,
-                schedule.paused_by,
-                schedule.decided_until.as_micros(),
-                schedule.last_fire.map(Timestamp::as_micros),
-                codec::ids_blob(&tasks),
-                schedule.created_at.as_micros(),
-            ],
+            bind!(ScheduleSave {
+                name: declared.name.as_str(),
+                declared: text,
+                payload: declared.payload.as_ref().map(|p| p.bytes.as_ref()),
+                paused: schedule.paused,
+                paused_by: schedule.paused_by,
+                decided_until: schedule.decided_until.as_micros(),
+                last_fire: schedule.last_fire.map(Timestamp::as_micros),
+                last_tasks: codec::ids_blob(&tasks),
+                created_at: schedule.created_at.as_micros()
+            }),
         )?;
         Ok(())
     }
@@ -116,7 +120,8 @@ impl Write<'_, '_> {
 
     /// Deletes a schedule; returns whether there was one.
     pub(crate) fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
-        let removed = self.db.run(Sql::ScheduleRemove, params![name.as_str()])?;
+        let removed =
+            self.db.run(Sql::ScheduleRemove, bind!(ScheduleRemove { name: name.as_str() }))?;
         Ok(removed > 0)
     }
 
@@ -174,7 +179,7 @@ impl Write<'_, '_> {
     /// The first of these tasks that has not ended.
     fn first_standing(&self, ids: &[TaskId]) -> Result<Option<TaskId>> {
         for id in ids {
-            if self.db.any(Sql::TaskStands, params![id.0])? {
+            if self.db.any(Sql::TaskStands, bind!(TaskStands { id: id.0 }))? {
                 return Ok(Some(*id));
             }
         }

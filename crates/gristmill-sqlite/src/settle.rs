@@ -8,11 +8,10 @@ use gristmill_core::{
     AttemptEnd, ExtendAnswer, Extension, Outcome, Result, SettleAnswer, Settlement, StoreError,
     TaskId, Token,
 };
-use rusqlite::params;
 
 use crate::lease::Lease;
 use crate::row::Row;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
 impl Write<'_, '_> {
@@ -135,7 +134,7 @@ impl Write<'_, '_> {
 
     /// The answer when no such task stands.
     fn settled_before(&self, id: i64, token: Token) -> Result<SettleAnswer> {
-        let kept = self.db.one(Sql::DoneById, params![id], Row::read)?;
+        let kept = self.db.one(Sql::DoneById, bind!(DoneById { id }), Row::read)?;
         Ok(match kept {
             None => SettleAnswer::Gone,
             Some(row) if row.settled_token.as_deref() == Some(token.to_bytes().as_slice()) => {
@@ -170,10 +169,10 @@ impl Write<'_, '_> {
             let [.., last] = neighbours else { continue };
             let mut found = 0;
             self.db.with(Sql::TaskKeysRun, |statement| {
-                let mut rows = statement.query(params![first, last])?;
+                let mut rows = statement.query(bind!(TaskKeysRun { first, last }))?;
                 while let Some(row) = rows.next()? {
                     found += 1;
-                    if let Some(key) = row.get(0)? {
+                    if let Some(key) = row.get(at!(TaskKeysRun.key))? {
                         keys.push(key);
                     }
                 }
@@ -185,7 +184,7 @@ impl Write<'_, '_> {
             runs.push((*first, *last));
         }
         for (first, last) in runs {
-            self.db.run(Sql::TaskDeleteRun, params![first, last])?;
+            self.db.run(Sql::TaskDeleteRun, bind!(TaskDeleteRun { first, last }))?;
         }
         if ids.len() == open.len() {
             lease.ids.clear();
@@ -218,10 +217,13 @@ impl Write<'_, '_> {
         };
         let until = self.now.after(extension.lease).as_micros();
         let length = crate::codec::span(extension.lease);
-        self.db.run(Sql::LeaseProlong, params![lease.number, until, length])?;
+        self.db
+            .run(Sql::LeaseProlong, bind!(LeaseProlong { until, length, number: lease.number }))?;
         let (mut cancelled, mut lost) = (Vec::new(), Vec::new());
         for id in &lease.ids {
-            match self.db.one(Sql::TaskCancelAsked, params![id], |row| row.get(0))? {
+            match self.db.one(Sql::TaskCancelAsked, bind!(TaskCancelAsked { id }), |row| {
+                row.get(at!(TaskCancelAsked.cancel_requested))
+            })? {
                 None => lost.push(TaskId(*id)),
                 Some(true) => cancelled.push(TaskId(*id)),
                 Some(false) => {}

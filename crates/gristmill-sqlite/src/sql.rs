@@ -1,11 +1,14 @@
 //! Every statement by its name: the texts lie in `sql/`, a few files by what they are
-//! about, each statement below a heading `-- name: …`.
+//! about, each statement below a heading `-- name: …`, with names for what it is given and
+//! what it answers.
 
-use gristmill_text::statement;
+use gristmill_text::{position, statement};
 
-/// Makes the list of statements and their texts from one table.
+/// Makes the list of statements, their texts, parameters and columns from one table.
 macro_rules! statements {
-    ($($file:ident { $($name:ident = $label:literal;)+ })+) => {
+    ($($file:ident {
+        $($name:ident = $label:literal, ($($given:ident),*) $(-> ($($column:ident),+))?;)+
+    })+) => {
         /// A statement of the store.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Sql { $($($name),+),+ }
@@ -18,8 +21,66 @@ macro_rules! statements {
             pub(crate) const fn text(self) -> &'static str {
                 match self { $($(Sql::$name => const { statement($file, $label) }),+),+ }
             }
+
+            /// Its parameters, in the order in which they stand in its text: that is
+            /// how SQLite numbers them.
+            pub(crate) const fn given(self) -> &'static [&'static str] {
+                match self { $($(Sql::$name => &[$(stringify!($given)),*]),+),+ }
+            }
+
+            /// The columns of its answer, where they are read.
+            pub(crate) const fn columns(self) -> &'static [&'static str] {
+                match self { $($(Sql::$name => &[$($(stringify!($column)),+)?]),+),+ }
+            }
         }
     };
+}
+
+/// The place of a column in a statement's answer, by its name and found while
+/// compiling: `at!(ClaimFront.payload)`.
+macro_rules! at {
+    ($sql:ident.$column:ident) => {
+        const { gristmill_text::position($crate::sql::Sql::$sql.columns(), stringify!($column)) }
+    };
+}
+pub(crate) use at;
+
+/// A statement's parameters by their names, all of them and in the order of its text,
+/// which is looked at while compiling: `bind!(TaskDelete { id: 7 })`. As in a struct, a
+/// variable of the parameter's name stands for itself.
+macro_rules! bind {
+    (@ $name:ident) => { $name };
+    (@ $name:ident $value:expr) => { $value };
+    ($sql:ident { $($name:ident $(: $value:expr)?),+ $(,)? }) => {
+        $crate::sql::bound(
+            const { $crate::sql::named($crate::sql::Sql::$sql, &[$(stringify!($name)),+]) },
+            rusqlite::params![$($crate::sql::bind!(@ $name $($value)?)),+],
+        )
+    };
+}
+pub(crate) use bind;
+
+/// See [`bind!`].
+#[expect(clippy::panic, reason = "while compiling, a misspelt name is a compile error")]
+pub(crate) const fn named(sql: Sql, names: &[&str]) {
+    let (given, mut rest, mut place) = (sql.given(), names, 0);
+    while let [name, more @ ..] = rest {
+        if position(given, name) != place {
+            panic!("the parameters stand in another order in the statement");
+        }
+        (rest, place) = (more, place + 1);
+    }
+    if place != given.len() {
+        panic!("the statement has more parameters");
+    }
+}
+
+/// The values, whose names were looked at.
+pub(crate) const fn bound<T>((): (), values: T) -> T
+where
+    T: Copy,
+{
+    values
 }
 
 const PUT: &str = include_str!("sql/put.sql");
@@ -38,142 +99,203 @@ const CHECK: &str = include_str!("sql/check.sql");
 
 statements! {
     PUT {
-        IdNext = "id_next";
-        PutStanding = "put_standing";
-        PutTask = "put_task";
-        PutReady = "put_ready";
-        PutReplace = "put_replace";
-        PutIdKnown = "put_id_known";
-        PutIdRemember = "put_id_remember";
-        PutIdClamp = "put_id_clamp";
-        KeyIds = "key_ids";
-        Places = "places";
-        ImportTask = "import_task";
+        IdNext = "id_next", () -> (next);
+        PutStanding = "put_standing", (id) -> (run_at, source);
+        PutTask = "put_task", (id, queue, key, blocked, unique_active, priority, run_at, created_at,
+            encoding, grp, source, headers, payload, checksum);
+        PutReady = "put_ready", (queue, priority, run_at, id, source, grp, delayed);
+        PutReplace = "put_replace", (priority, run_at, encoding, headers, payload, checksum, id);
+        PutIdKnown = "put_id_known", (queue, id, now) -> (task, digest);
+        PutIdRemember = "put_id_remember", (queue, id, task, digest, until);
+        PutIdClamp = "put_id_clamp", (longest, queue);
+        KeyIds = "key_ids", (queue, key) -> (id);
+        Places = "places", (queue, key) -> (place, id);
+        ImportTask = "import_task", (id, queue, key, place, blocked, unique_active, priority,
+            run_at, created_at, attempts, claims, expiries, encoding, grp, source, headers, payload,
+            prev_run_at, claimed_at, failed_at, error, history, note, note_by, checksum);
     }
     READY {
-        ReadyLevel = "ready_level";
-        ReadyLevelGroup = "ready_level_group";
-        ReadyLevelSource = "ready_level_source";
-        ReadyNextDue = "ready_next_due";
-        ReadyNextDueSource = "ready_next_due_source";
-        ReadyNextGroup = "ready_next_group";
-        ReadyFirstOfGroup = "ready_first_of_group";
-        ReadyFirstOfGroupSource = "ready_first_of_group_source";
-        ReadyGroupsInFront = "ready_groups_in_front";
-        ReadyGroupsInFrontSource = "ready_groups_in_front_source";
-        ReadyHasGroup = "ready_has_group";
-        ReadyDueAny = "ready_due_any";
-        ReadyOldest = "ready_oldest";
-        ReadyLeave = "ready_leave";
-        ReadyLeaveFront = "ready_leave_front";
-        ReadyPromote = "ready_promote";
-        ReadyDemote = "ready_demote";
-        ReadyRegroup = "ready_regroup";
-        BlockedAdd = "blocked_add";
-        BlockedRemove = "blocked_remove";
-        Unblock = "unblock";
-        UnblockRead = "unblock_read";
-        UnblockMissed = "unblock_missed";
+        ReadyLevel = "ready_level", (queue, after) -> (priority);
+        ReadyLevelGroup = "ready_level_group", (queue, grp, after) -> (priority);
+        ReadyLevelSource = "ready_level_source", (queue, source, after) -> (priority);
+        ReadyNextDue = "ready_next_due", (queue, priority, now) -> (run_at);
+        ReadyNextDueSource = "ready_next_due_source", (queue, priority, now, source) -> (run_at);
+        ReadyNextGroup = "ready_next_group", (queue, after) -> (grp);
+        ReadyFirstOfGroup = "ready_first_of_group", (queue, grp, priority, now) -> (run_at, id);
+        ReadyFirstOfGroupSource = "ready_first_of_group_source", (queue, grp, priority, now, source)
+            -> (run_at, id);
+        ReadyGroupsInFront = "ready_groups_in_front", (queue, priority, now, limit) -> (run_at, id,
+            grp);
+        ReadyGroupsInFrontSource = "ready_groups_in_front_source", (queue, priority, now, source,
+            limit) -> (run_at, id, grp);
+        ReadyHasGroup = "ready_has_group", (queue, grp);
+        ReadyDueAny = "ready_due_any", (now);
+        ReadyOldest = "ready_oldest", (queue, priority) -> (run_at);
+        ReadyLeave = "ready_leave", (queue, priority, run_at, id) -> (delayed);
+        ReadyLeaveFront = "ready_leave_front", (queue, priority, first_run_at, first_id,
+            last_run_at, last_id);
+        ReadyPromote = "ready_promote", (now, limit) -> (queue);
+        ReadyDemote = "ready_demote", (queue, priority, now, limit);
+        ReadyRegroup = "ready_regroup", (queue);
+        BlockedAdd = "blocked_add", (id);
+        BlockedRemove = "blocked_remove", (id);
+        Unblock = "unblock", (id);
+        UnblockRead = "unblock_read", (queue, key) -> (id, priority, run_at, source, grp);
+        UnblockMissed = "unblock_missed", (limit) -> (queue, key);
     }
     CLAIM {
-        ClaimFront = "claim_front";
-        ClaimFrontSource = "claim_front_source";
-        ClaimOne = "claim_one";
-        ClaimTakeFlight = "claim_take_flight";
+        ClaimFront = "claim_front", (queue, priority, now, limit) -> (priority, run_at, id, delayed,
+            key, place, attempts, claims, expiries, created_at, encoding, grp, source, headers,
+            payload, prev_run_at, checksum);
+        ClaimFrontSource = "claim_front_source", (queue, priority, now, source, limit) -> (priority,
+            run_at, id, delayed, key, place, attempts, claims, expiries, created_at, encoding, grp,
+            source, headers, payload, prev_run_at, checksum);
+        ClaimOne = "claim_one", (queue, priority, run_at, id) -> (priority, run_at, id, delayed,
+            key, place, attempts, claims, expiries, created_at, encoding, grp, source, headers,
+            payload, prev_run_at, checksum);
+        ClaimTakeFlight = "claim_take_flight", (id);
     }
     LEASE {
-        LeaseNew = "lease_new";
-        LeaseByToken = "lease_by_token";
-        LeaseAll = "lease_all";
-        LeaseLive = "lease_live";
-        LeaseQueue = "lease_queue";
-        LeaseSlots = "lease_slots";
-        LeaseProlong = "lease_prolong";
-        LeaseShrink = "lease_shrink";
-        LeaseEnd = "lease_end";
-        LeaseExpired = "lease_expired";
-        LeaseExpiredQueue = "lease_expired_queue";
-        LeaseClamp = "lease_clamp";
+        LeaseNew = "lease_new", (token, queue, worker, claimed_at, until, length, grp, slot, open,
+            ids);
+        LeaseByToken = "lease_by_token", (token) -> (number, queue, worker, claimed_at, until, slot,
+            ids);
+        LeaseAll = "lease_all", () -> (number, queue, worker, claimed_at, until, slot, ids);
+        LeaseLive = "lease_live", (queue, grp, now) -> (live);
+        LeaseQueue = "lease_queue", (token) -> (queue);
+        LeaseSlots = "lease_slots", (queue) -> (grp, slot);
+        LeaseProlong = "lease_prolong", (until, length, number);
+        LeaseShrink = "lease_shrink", (open, ids, number);
+        LeaseEnd = "lease_end", (number);
+        LeaseExpired = "lease_expired", (now) -> (token, queue, length);
+        LeaseExpiredQueue = "lease_expired_queue", (queue, now) -> (token, queue, length);
+        LeaseClamp = "lease_clamp", (now);
     }
     TASK {
-        TaskById = "task_by_id";
-        TaskPayload = "task_payload";
-        TaskStands = "task_stands";
-        TaskSave = "task_save";
-        TaskKeep = "task_keep";
-        TaskKeysRun = "task_keys_run";
-        TaskDelete = "task_delete";
-        TaskDeleteRun = "task_delete_run";
-        TaskAskCancel = "task_ask_cancel";
-        TaskCancelAsked = "task_cancel_asked";
-        FailedAdd = "failed_add";
-        FailedRemove = "failed_remove";
-        DoneById = "done_by_id";
-        DonePayload = "done_payload";
-        ListOldest = "list_oldest";
-        ListNewest = "list_newest";
-        ListFailedOldest = "list_failed_oldest";
-        ListFailedNewest = "list_failed_newest";
-        ListFailedQueueOldest = "list_failed_queue_oldest";
-        ListFailedQueueNewest = "list_failed_queue_newest";
-        ListDoneOldest = "list_done_oldest";
-        ListDoneNewest = "list_done_newest";
+        TaskById = "task_by_id", (id) -> (id, queue, key, grp, source, priority, run_at, created_at,
+            place, blocked, unique_active, attempts, claims, expiries, started_releases,
+            cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
+            history, note, note_by, resolved_by, resolved_at, headers, in_order);
+        TaskPayload = "task_payload", (id) -> (payload, checksum);
+        TaskStands = "task_stands", (id);
+        TaskSave = "task_save", (place, blocked, run_at, prev_run_at, attempts, claims, expiries,
+            started_releases, cancel_requested, claimed_at, settled_token, failed_at, error,
+            history, note, note_by, resolved_by, resolved_at, id);
+        TaskKeep = "task_keep", (id);
+        TaskKeysRun = "task_keys_run", (first, last) -> (key);
+        TaskDelete = "task_delete", (id);
+        TaskDeleteRun = "task_delete_run", (first, last);
+        TaskAskCancel = "task_ask_cancel", (note, note_by, id);
+        TaskCancelAsked = "task_cancel_asked", (id) -> (cancel_requested);
+        FailedAdd = "failed_add", (id, queue, key, failed_at);
+        FailedRemove = "failed_remove", (id);
+        DoneById = "done_by_id", (id) -> (id, queue, key, grp, source, priority, run_at, created_at,
+            place, blocked, unique_active, attempts, claims, expiries, started_releases,
+            cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
+            history, note, note_by, resolved_by, resolved_at, headers, in_order);
+        DonePayload = "done_payload", (id) -> (payload);
+        ListOldest = "list_oldest", (from, limit) -> (id, queue, key, grp, source, priority, run_at,
+            created_at, place, blocked, unique_active, attempts, claims, expiries, started_releases,
+            cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
+            history, note, note_by, resolved_by, resolved_at, headers, in_order);
+        ListNewest = "list_newest", (from, limit) -> (id, queue, key, grp, source, priority, run_at,
+            created_at, place, blocked, unique_active, attempts, claims, expiries, started_releases,
+            cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
+            history, note, note_by, resolved_by, resolved_at, headers, in_order);
+        ListFailedOldest = "list_failed_oldest", (from, limit) -> (id, queue, key, grp, source,
+            priority, run_at, created_at, place, blocked, unique_active, attempts, claims, expiries,
+            started_releases, cancel_requested, encoding, prev_run_at, claimed_at, settled_token,
+            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, in_order);
+        ListFailedNewest = "list_failed_newest", (from, limit) -> (id, queue, key, grp, source,
+            priority, run_at, created_at, place, blocked, unique_active, attempts, claims, expiries,
+            started_releases, cancel_requested, encoding, prev_run_at, claimed_at, settled_token,
+            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, in_order);
+        ListFailedQueueOldest = "list_failed_queue_oldest", (from, queue, limit) -> (id, queue, key,
+            grp, source, priority, run_at, created_at, place, blocked, unique_active, attempts,
+            claims, expiries, started_releases, cancel_requested, encoding, prev_run_at, claimed_at,
+            settled_token, failed_at, error, history, note, note_by, resolved_by, resolved_at,
+            headers, in_order);
+        ListFailedQueueNewest = "list_failed_queue_newest", (from, queue, limit) -> (id, queue, key,
+            grp, source, priority, run_at, created_at, place, blocked, unique_active, attempts,
+            claims, expiries, started_releases, cancel_requested, encoding, prev_run_at, claimed_at,
+            settled_token, failed_at, error, history, note, note_by, resolved_by, resolved_at,
+            headers, in_order);
+        ListDoneOldest = "list_done_oldest", (from, limit) -> (id, queue, key, grp, source,
+            priority, run_at, created_at, place, blocked, unique_active, attempts, claims, expiries,
+            started_releases, cancel_requested, encoding, prev_run_at, claimed_at, settled_token,
+            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, in_order);
+        ListDoneNewest = "list_done_newest", (from, limit) -> (id, queue, key, grp, source,
+            priority, run_at, created_at, place, blocked, unique_active, attempts, claims, expiries,
+            started_releases, cancel_requested, encoding, prev_run_at, claimed_at, settled_token,
+            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, in_order);
     }
     COUNT {
-        CountNew = "count_new";
-        CountAdd = "count_add";
-        CountAll = "count_all";
-        CountStanding = "count_standing";
-        MinuteAdd = "minute_add";
-        MinuteAhead = "minute_ahead";
-        MinuteList = "minute_list";
-        MinutePrune = "minute_prune";
+        CountNew = "count_new", (queue);
+        CountAdd = "count_add", (ready, delayed, blocked, processing, failed_now, done_kept, put,
+            duplicate, replaced, refused, claimed, done, retried, failed, released, expired,
+            lease_lost, cancelled, discarded, resolved, operator_retried, subject_gone, queue);
+        CountAll = "count_all", () -> (queue, ready, delayed, blocked, processing, failed_now,
+            done_kept, put, duplicate, replaced, refused, claimed, done, retried, failed, released,
+            expired, lease_lost, cancelled, discarded, resolved, operator_retried, subject_gone);
+        CountStanding = "count_standing", (queue) -> (pending, processing, failed_now);
+        MinuteAdd = "minute_add", (queue, minute, put, done, failed);
+        MinuteList = "minute_list", (queue, since) -> (minute, put, done, failed);
+        MinutePrune = "minute_prune", (queue, before);
+        MinuteAhead = "minute_ahead", (queue, now);
     }
     QUEUE {
-        QueueAll = "queue_all";
-        QueueNames = "queue_names";
-        QueueByName = "queue_by_name";
-        QueueByNumber = "queue_by_number";
-        QueueLastNumber = "queue_last_number";
-        QueueSave = "queue_save";
+        QueueAll = "queue_all", () -> (number, name, declared, overridden, paused, paused_by,
+            contract, created_at);
+        QueueNames = "queue_names", () -> (name);
+        QueueByName = "queue_by_name", (name) -> (number, name, declared, overridden, paused,
+            paused_by, contract, created_at);
+        QueueByNumber = "queue_by_number", (number) -> (number, name, declared, overridden, paused,
+            paused_by, contract, created_at);
+        QueueLastNumber = "queue_last_number", () -> (last);
+        QueueSave = "queue_save", (number, name, declared, overridden, paused, paused_by, contract,
+            created_at);
     }
     SCHEDULE {
-        ScheduleAll = "schedule_all";
-        ScheduleByName = "schedule_by_name";
-        ScheduleSave = "schedule_save";
-        ScheduleRemove = "schedule_remove";
+        ScheduleAll = "schedule_all", () -> (name, declared, payload, paused, paused_by,
+            decided_until, last_fire, last_tasks, created_at);
+        ScheduleByName = "schedule_by_name", (name) -> (name, declared, payload, paused, paused_by,
+            decided_until, last_fire, last_tasks, created_at);
+        ScheduleSave = "schedule_save", (name, declared, payload, paused, paused_by, decided_until,
+            last_fire, last_tasks, created_at);
+        ScheduleRemove = "schedule_remove", (name);
     }
     WORKER {
-        RoleGet = "role_get";
-        RoleSave = "role_save";
-        WorkerSave = "worker_save";
-        WorkerForget = "worker_forget";
-        WorkerAll = "worker_all";
-        WorkerClamp = "worker_clamp";
-        AssignmentGet = "assignment_get";
-        AssignmentClamp = "assignment_clamp";
-        AssignmentSave = "assignment_save";
+        RoleGet = "role_get", (role) -> (leader, term, until, hold);
+        RoleSave = "role_save", (role, leader, term, until, hold);
+        WorkerSave = "worker_save", (id, report, now);
+        WorkerForget = "worker_forget", (id);
+        WorkerAll = "worker_all", () -> (report, since, seen);
+        WorkerClamp = "worker_clamp", (now);
+        AssignmentGet = "assignment_get", () -> (term, shares, published_at);
+        AssignmentSave = "assignment_save", (term, shares, published_at);
+        AssignmentClamp = "assignment_clamp", (now);
     }
     SUBJECT {
-        SubjectTable = "subject_table";
-        SubjectColumn = "subject_column";
-        SubjectTriggers = "subject_triggers";
+        SubjectTable = "subject_table", (name);
+        SubjectColumn = "subject_column", (table, column);
+        SubjectTriggers = "subject_triggers", (deleted, updated, table) -> (standing);
     }
     SWEEP {
-        SweepIds = "sweep_ids";
-        SweepDone = "sweep_done";
-        SweepFailed = "sweep_failed";
-        SweepWorkers = "sweep_workers";
+        SweepIds = "sweep_ids", (now, limit);
+        SweepDone = "sweep_done", (queue, until, limit);
+        SweepFailed = "sweep_failed", (queue, until, limit) -> (id);
+        SweepWorkers = "sweep_workers", (before);
     }
     STORE {
-        MetaGet = "meta_get";
-        MetaSet = "meta_set";
+        MetaGet = "meta_get", (key) -> (value);
+        MetaSet = "meta_set", (key, value);
     }
     CHECK {
-        CheckSchema = "check_schema";
-        CheckTasks = "check_tasks";
-        CheckCounts = "check_counts";
-        CheckLeases = "check_leases";
-        CheckProcessing = "check_processing";
+        CheckSchema = "check_schema", () -> (type, name, sql);
+        CheckTasks = "check_tasks", () -> (id, why);
+        CheckCounts = "check_counts", () -> (number, ready, delayed, blocked, processing,
+            failed_now, done_kept);
+        CheckLeases = "check_leases", () -> (token, open, bytes);
+        CheckProcessing = "check_processing", () -> (id);
     }
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use gristmill_core::{Counters, Minute, Queue, QueueName, QueueStats, Result, Timestamp};
 use gristmill_text::StoredQueue;
-use rusqlite::{Row as SqlRow, params};
+use rusqlite::Row as SqlRow;
 
 use crate::codec;
 use crate::db::Db;
 use crate::delta::unsigned;
 use crate::known::Known;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 
 /// All queues, by number.
 pub(crate) fn queues(db: &Db<'_>) -> Result<Vec<Queue>> {
@@ -41,7 +41,7 @@ pub(crate) fn stats(db: &Db<'_>, now: Timestamp) -> Result<(Vec<QueueStats>, boo
             queue: queue.name,
         });
     }
-    let lagging = db.any(Sql::ReadyDueAny, params![now.as_micros()])?;
+    let lagging = db.any(Sql::ReadyDueAny, bind!(ReadyDueAny { now: now.as_micros() }))?;
     Ok((stats, lagging))
 }
 
@@ -50,10 +50,15 @@ fn oldest_due(db: &Db<'_>, number: u32, now: Timestamp) -> Result<Option<Timesta
     let mut after = i64::MIN;
     let mut oldest: Option<i64> = None;
     while let Some(level) =
-        db.one(Sql::ReadyLevel, params![number, after], |row| row.get::<_, i64>(0))?
+        db.one(Sql::ReadyLevel, bind!(ReadyLevel { queue: number, after }), |row| {
+            row.get::<_, i64>(at!(ReadyLevel.priority))
+        })?
     {
-        let first: Option<i64> =
-            db.one(Sql::ReadyOldest, params![number, level], |row| row.get(0))?;
+        let first: Option<i64> = db.one(
+            Sql::ReadyOldest,
+            bind!(ReadyOldest { queue: number, priority: level }),
+            |row| row.get(at!(ReadyOldest.run_at)),
+        )?;
         let first = first.filter(|at| *at <= now.as_micros());
         oldest = [oldest, first].into_iter().flatten().min();
         after = level;
@@ -70,15 +75,16 @@ pub(crate) fn minutes(
     now: Timestamp,
 ) -> Result<Vec<Minute>> {
     let queue = known.named(db, queue)?;
-    let from = now.before(back).minute().as_micros();
-    let mut minutes = db.all(Sql::MinuteList, params![queue.number, from], |row| {
-        Ok(Minute {
-            at: Timestamp::from_micros(row.get(0)?),
-            put: unsigned(row.get(1)?),
-            done: unsigned(row.get(2)?),
-            failed: unsigned(row.get(3)?),
-        })
-    })?;
+    let since = now.before(back).minute().as_micros();
+    let mut minutes =
+        db.all(Sql::MinuteList, bind!(MinuteList { queue: queue.number, since }), |row| {
+            Ok(Minute {
+                at: Timestamp::from_micros(row.get(at!(MinuteList.minute))?),
+                put: unsigned(row.get(at!(MinuteList.put))?),
+                done: unsigned(row.get(at!(MinuteList.done))?),
+                failed: unsigned(row.get(at!(MinuteList.failed))?),
+            })
+        })?;
     // Of a clock that was ahead, if nobody noticed it yet.
     minutes.retain(|minute| minute.at <= now);
     Ok(minutes)
@@ -95,27 +101,34 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub(crate) fn read(row: &SqlRow<'_>) -> rusqlite::Result<Self> {
-        let at = |column: usize| row.get::<_, i64>(column).map(unsigned);
+        let count = |column: usize| row.get::<_, i64>(column).map(unsigned);
         Ok(Counts {
-            queue: row.get(0)?,
-            standing: [at(1)?, at(2)?, at(3)?, at(4)?, at(5)?, at(6)?],
+            queue: row.get(at!(CountAll.queue))?,
+            standing: [
+                count(at!(CountAll.ready))?,
+                count(at!(CountAll.delayed))?,
+                count(at!(CountAll.blocked))?,
+                count(at!(CountAll.processing))?,
+                count(at!(CountAll.failed_now))?,
+                count(at!(CountAll.done_kept))?,
+            ],
             counters: Counters {
-                put: at(7)?,
-                duplicate: at(8)?,
-                replaced: at(9)?,
-                refused: at(10)?,
-                claimed: at(11)?,
-                done: at(12)?,
-                retried: at(13)?,
-                failed: at(14)?,
-                released: at(15)?,
-                expired: at(16)?,
-                lease_lost: at(17)?,
-                cancelled: at(18)?,
-                discarded: at(19)?,
-                resolved: at(20)?,
-                operator_retried: at(21)?,
-                subject_gone: at(22)?,
+                put: count(at!(CountAll.put))?,
+                duplicate: count(at!(CountAll.duplicate))?,
+                replaced: count(at!(CountAll.replaced))?,
+                refused: count(at!(CountAll.refused))?,
+                claimed: count(at!(CountAll.claimed))?,
+                done: count(at!(CountAll.done))?,
+                retried: count(at!(CountAll.retried))?,
+                failed: count(at!(CountAll.failed))?,
+                released: count(at!(CountAll.released))?,
+                expired: count(at!(CountAll.expired))?,
+                lease_lost: count(at!(CountAll.lease_lost))?,
+                cancelled: count(at!(CountAll.cancelled))?,
+                discarded: count(at!(CountAll.discarded))?,
+                resolved: count(at!(CountAll.resolved))?,
+                operator_retried: count(at!(CountAll.operator_retried))?,
+                subject_gone: count(at!(CountAll.subject_gone))?,
             },
         })
     }

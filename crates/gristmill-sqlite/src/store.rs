@@ -20,7 +20,7 @@ use crate::errors::fault;
 use crate::known::Known;
 use crate::place::Place;
 use crate::reader::{self, Question, READERS};
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::sweep;
 use crate::write::Write;
 use crate::writer::{self, Setup};
@@ -65,8 +65,10 @@ impl SqliteStore {
         show_progress(&mut conn, &opening)?;
         let id = {
             let db = Db::guest(&conn);
-            db.one(Sql::MetaGet, rusqlite::params!["store_id"], |row| row.get(0))?
-                .unwrap_or_default()
+            db.one(Sql::MetaGet, bind!(MetaGet { key: "store_id" }), |row| {
+                row.get(at!(MetaGet.value))
+            })?
+            .unwrap_or_default()
         };
         let place = Place::of(&path);
         let readers = (0..READERS)

@@ -12,7 +12,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::db::Db;
 use crate::errors::fault;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
 const TRIGGER: &str = statement(include_str!("sql/subject.sql"), "subject_trigger");
@@ -29,7 +29,7 @@ impl Write<'_, '_> {
                 "queue '{queue}': bind: there is no table '{table}' in this file"
             )));
         }
-        if !self.db.any(Sql::SubjectColumn, params![table, column])? {
+        if !self.db.any(Sql::SubjectColumn, bind!(SubjectColumn { table, column }))? {
             return Err(StoreError::Invalid(format!(
                 "queue '{queue}': bind: table '{table}' has no column '{column}'"
             )));
@@ -133,14 +133,17 @@ pub(crate) fn is_bound(db: &Db<'_>, queue: &Queue) -> Result<bool> {
         return Ok(true);
     };
     let [on_delete, on_update] = triggers(queue.number);
-    let found: Option<i64> =
-        db.one(Sql::SubjectTriggers, params![on_delete, on_update, bind.table], |row| row.get(0))?;
+    let found: Option<i64> = db.one(
+        Sql::SubjectTriggers,
+        bind!(SubjectTriggers { deleted: on_delete, updated: on_update, table: bind.table }),
+        |row| row.get(at!(SubjectTriggers.standing)),
+    )?;
     Ok(found == Some(2))
 }
 
 /// Whether the application's table is there.
 pub(crate) fn table_exists(db: &Db<'_>, table: &str) -> Result<bool> {
-    db.any(Sql::SubjectTable, params![table])
+    db.any(Sql::SubjectTable, bind!(SubjectTable { name: table }))
 }
 
 fn triggers(number: u32) -> [String; 2] {

@@ -8,12 +8,11 @@ use gristmill_core::policy::reclaim_guard::heartbeat;
 use gristmill_core::stats::MINUTES_KEPT;
 use gristmill_core::worker::WORKER_KEPT;
 use gristmill_core::{AttemptEnd, Queue, Result, SweepReport, TaskId, Token};
-use rusqlite::params;
 
 use crate::db::Db;
 use crate::lease::{self, Lease};
 use crate::row::Row;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
 /// Tasks counted as ready in one statement.
@@ -29,7 +28,9 @@ pub(crate) type Missed = (u32, String);
 /// Looks for blocked tasks whose key is free: no un-blocking rests on one event
 /// alone.
 pub(crate) fn missed(db: &Db<'_>) -> Result<Vec<Missed>> {
-    db.all(Sql::UnblockMissed, params![FREED], |row| Ok((row.get(0)?, row.get(1)?)))
+    db.all(Sql::UnblockMissed, bind!(UnblockMissed { limit: FREED }), |row| {
+        Ok((row.get(at!(UnblockMissed.queue))?, row.get(at!(UnblockMissed.key))?))
+    })
 }
 
 /// A lease that ran out.
@@ -41,8 +42,13 @@ struct Expired {
 
 impl Expired {
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let length = Duration::from_micros(row.get::<_, i64>(2)?.unsigned_abs());
-        Ok(Expired { token: row.get(0)?, queue: row.get(1)?, length })
+        let length =
+            Duration::from_micros(row.get::<_, i64>(at!(LeaseExpired.length))?.unsigned_abs());
+        Ok(Expired {
+            token: row.get(at!(LeaseExpired.token))?,
+            queue: row.get(at!(LeaseExpired.queue))?,
+            length,
+        })
     }
 }
 
@@ -53,7 +59,7 @@ impl Write<'_, '_> {
     pub(crate) fn reclaim(&mut self, number: Option<u32>) -> Result<(u64, Vec<TaskId>)> {
         let now = self.now.as_micros();
         let expired = match number {
-            None => self.db.all(Sql::LeaseExpired, params![now], Expired::read)?,
+            None => self.db.all(Sql::LeaseExpired, bind!(LeaseExpired { now }), Expired::read)?,
             Some(number) => self.expired_of(number)?,
         };
         let (mut taken, mut failed) = (0, Vec::new());
@@ -72,7 +78,11 @@ impl Write<'_, '_> {
     }
 
     fn expired_of(&self, number: u32) -> Result<Vec<Expired>> {
-        self.db.all(Sql::LeaseExpiredQueue, params![self.now.as_micros(), number], Expired::read)
+        self.db.all(
+            Sql::LeaseExpiredQueue,
+            bind!(LeaseExpiredQueue { queue: number, now: self.now.as_micros() }),
+            Expired::read,
+        )
     }
 
     /// How long until the first lease of a queue that ran out is taken back.
@@ -93,15 +103,15 @@ impl Write<'_, '_> {
     pub(crate) fn clamp(&mut self) -> Result<()> {
         tracing::warn!("the wall clock went back: leases and schedules are brought back with it");
         let now = self.now.as_micros();
-        self.db.run(Sql::LeaseClamp, params![now])?;
+        self.db.run(Sql::LeaseClamp, bind!(LeaseClamp { now }))?;
         self.clamp_schedules()?;
         for queue in self.queues()? {
-            self.db.run(Sql::MinuteAhead, params![queue.number, now])?;
+            self.db.run(Sql::MinuteAhead, bind!(MinuteAhead { queue: queue.number, now }))?;
             let longest = self.now.after(queue.settings.id_window).as_micros();
-            self.db.run(Sql::PutIdClamp, params![queue.number, longest])?;
+            self.db.run(Sql::PutIdClamp, bind!(PutIdClamp { longest, queue: queue.number }))?;
         }
-        self.db.run(Sql::WorkerClamp, params![now])?;
-        self.db.run(Sql::AssignmentClamp, params![now])?;
+        self.db.run(Sql::WorkerClamp, bind!(WorkerClamp { now }))?;
+        self.db.run(Sql::AssignmentClamp, bind!(AssignmentClamp { now }))?;
         self.known.demote = true;
         Ok(())
     }
@@ -114,16 +124,26 @@ impl Write<'_, '_> {
         let mut left = PROMOTIONS;
         for queue in queues {
             let mut level = i64::from(i16::MIN) - 1;
-            while let Some(priority) =
-                self.db.one(Sql::ReadyLevel, params![queue.number, level], |row| row.get(0))?
-            {
+            while let Some(priority) = self.db.one(
+                Sql::ReadyLevel,
+                bind!(ReadyLevel { queue: queue.number, after: level }),
+                |row| row.get(at!(ReadyLevel.priority)),
+            )? {
                 level = priority;
                 loop {
                     if left == 0 {
                         return Ok(());
                     }
-                    let at = params![queue.number, level, self.now.as_micros(), PROMOTED];
-                    let demoted = i64::try_from(self.db.run(Sql::ReadyDemote, at)?).unwrap_or(0);
+                    let demoted = self.db.run(
+                        Sql::ReadyDemote,
+                        bind!(ReadyDemote {
+                            queue: queue.number,
+                            priority: level,
+                            now: self.now.as_micros(),
+                            limit: PROMOTED
+                        }),
+                    )?;
+                    let demoted = i64::try_from(demoted).unwrap_or(0);
                     if demoted == 0 {
                         break;
                     }
@@ -142,7 +162,7 @@ impl Write<'_, '_> {
         let Some(lease) = Lease::load(self.db, token)? else {
             return Ok(0);
         };
-        self.db.run(Sql::LeaseEnd, params![lease.number])?;
+        self.db.run(Sql::LeaseEnd, bind!(LeaseEnd { number: lease.number }))?;
         let mut taken = 0;
         for id in &lease.ids {
             // Gone with its subject.
@@ -165,10 +185,11 @@ impl Write<'_, '_> {
     pub(crate) fn promote(&mut self) -> Result<u64> {
         let mut promoted = 0;
         for _ in 0..PROMOTIONS {
-            let queues: Vec<u32> =
-                self.db.all(Sql::ReadyPromote, params![self.now.as_micros(), PROMOTED], |row| {
-                    row.get(0)
-                })?;
+            let queues: Vec<u32> = self.db.all(
+                Sql::ReadyPromote,
+                bind!(ReadyPromote { now: self.now.as_micros(), limit: PROMOTED }),
+                |row| row.get(at!(ReadyPromote.queue)),
+            )?;
             for number in &queues {
                 let delta = self.delta(*number);
                 delta.ready += 1;
@@ -208,15 +229,20 @@ impl Write<'_, '_> {
     fn forget(&mut self, queues: &[Queue], report: &mut SweepReport) -> Result<()> {
         let page = i64::try_from(self.limits.page).unwrap_or(i64::MAX);
         let now = self.now.as_micros();
-        report.forgotten_ids = self.db.run(Sql::SweepIds, params![now, page * 10])? as u64;
+        report.forgotten_ids =
+            self.db.run(Sql::SweepIds, bind!(SweepIds { now, limit: page * 10 }))? as u64;
         let oldest = self.now.before(MINUTES_KEPT).minute().as_micros();
         for queue in queues {
-            self.db.run(Sql::MinutePrune, params![queue.number, oldest])?;
+            self.db.run(
+                Sql::MinutePrune,
+                bind!(MinutePrune { queue: queue.number, before: oldest }),
+            )?;
             report.pruned_done += self.prune_done(queue, page)?;
             report.pruned_failed += self.prune_failed(queue, page)?;
         }
         let silent = self.now.before(WORKER_KEPT).as_micros();
-        report.forgotten_workers = self.db.run(Sql::SweepWorkers, params![silent])? as u64;
+        report.forgotten_workers =
+            self.db.run(Sql::SweepWorkers, bind!(SweepWorkers { before: silent }))? as u64;
         Ok(())
     }
 
@@ -239,7 +265,10 @@ impl Write<'_, '_> {
             Some(keep) if self.now.as_micros() < keep_micros(keep) => return Ok(0),
             Some(keep) => self.now.before(keep),
         };
-        let pruned = self.db.run(Sql::SweepDone, params![queue.number, until.as_micros(), page])?;
+        let pruned = self.db.run(
+            Sql::SweepDone,
+            bind!(SweepDone { queue: queue.number, until: until.as_micros(), limit: page }),
+        )?;
         self.delta(queue.number).done_kept -= i64::try_from(pruned).unwrap_or(0);
         Ok(pruned as u64)
     }
@@ -252,11 +281,14 @@ impl Write<'_, '_> {
             return Ok(0);
         }
         let until = self.now.before(keep).as_micros();
-        let over: Vec<i64> =
-            self.db.all(Sql::SweepFailed, params![queue.number, until, page], |row| row.get(0))?;
+        let over: Vec<i64> = self.db.all(
+            Sql::SweepFailed,
+            bind!(SweepFailed { queue: queue.number, until, limit: page }),
+            |row| row.get(at!(SweepFailed.id)),
+        )?;
         for id in &over {
-            self.db.run(Sql::TaskDelete, params![id])?;
-            self.db.run(Sql::FailedRemove, params![id])?;
+            self.db.run(Sql::TaskDelete, bind!(TaskDelete { id }))?;
+            self.db.run(Sql::FailedRemove, bind!(FailedRemove { id }))?;
         }
         let delta = self.delta(queue.number);
         delta.failed -= i64::try_from(over.len()).unwrap_or(0);

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill_core::{Limits, Queue, QueueName, Result, TaskId, Timestamp};
-use rusqlite::params;
 
 use crate::db::Db;
 use crate::delta::{Delta, Deltas};
 use crate::errors::fault;
 use crate::known::Known;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 
 /// A transaction that writes.
 pub(crate) struct Write<'a, 'c> {
@@ -88,15 +87,21 @@ impl<'a, 'c> Write<'a, 'c> {
 
     /// The queue's pending tasks, uncommitted changes included.
     pub(crate) fn pending(&self, number: u32) -> Result<i64> {
-        let stored = self.db.one(Sql::CountStanding, params![number], |row| row.get(0))?;
+        let stored =
+            self.db.one(Sql::CountStanding, bind!(CountStanding { queue: number }), |row| {
+                row.get(at!(CountStanding.pending))
+            })?;
         Ok(stored.unwrap_or(0i64) + self.group.pending(number) + self.deltas.pending(number))
     }
 
     /// The queue's tasks that need doing or looking at.
     pub(crate) fn standing(&self, number: u32) -> Result<i64> {
-        let stored = self.db.one(Sql::CountStanding, params![number], |row| {
-            Ok(row.get::<_, i64>(0)? + row.get::<_, i64>(1)? + row.get::<_, i64>(2)?)
-        })?;
+        let stored =
+            self.db.one(Sql::CountStanding, bind!(CountStanding { queue: number }), |row| {
+                Ok(row.get::<_, i64>(at!(CountStanding.pending))?
+                    + row.get::<_, i64>(at!(CountStanding.processing))?
+                    + row.get::<_, i64>(at!(CountStanding.failed_now))?)
+            })?;
         let changed = |deltas: &Deltas| deltas.clone().of(number).total();
         Ok(stored.unwrap_or(0) + changed(&self.group) + changed(&self.deltas))
     }
@@ -106,7 +111,7 @@ impl<'a, 'c> Write<'a, 'c> {
         let id = match self.known.next_id {
             Some(id) => id,
             None => {
-                let id = self.db.one(Sql::IdNext, [], |row| row.get(0))?;
+                let id = self.db.one(Sql::IdNext, [], |row| row.get(at!(IdNext.next)))?;
                 let id = id.unwrap_or(1);
                 self.stored_next_id = Some(id);
                 id
@@ -165,7 +170,8 @@ impl<'a, 'c> Write<'a, 'c> {
         self.keep_request();
         self.group.flush(self.db, self.now)?;
         if self.known.next_id != self.stored_next_id {
-            self.db.run(Sql::MetaSet, params!["next_id", self.known.next_id])?;
+            self.db
+                .run(Sql::MetaSet, bind!(MetaSet { key: "next_id", value: self.known.next_id }))?;
             self.stored_next_id = self.known.next_id;
         }
         Ok(())

@@ -23,7 +23,7 @@ pub use assignment::{shares, shares_text};
 pub use clock::LastSeenText;
 pub use queue::{StoredQueue, origin, queue_texts};
 pub use schedule::{ScheduleText, rule, rule_parts};
-pub use statement::statement;
+pub use statement::{position, statement};
 pub use stored::{corrupt, micros, parse, queue_name, text, worker_id};
 pub use task::{Instant, Readable, headers, headers_text, history, history_text};
 pub use worker::{NamedProcessor, ProcessorRow, ProcessorText, WorkerText};

@@ -23,6 +23,21 @@ pub const fn statement(file: &'static str, name: &str) -> &'static str {
     panic!("the file has no statement of this name");
 }
 
+/// The place of a name in a list of them, such as a statement's columns. To be called
+/// while compiling, as [`statement`] is.
+#[must_use]
+#[expect(clippy::panic, reason = "while compiling, a misspelt name is a compile error")]
+pub const fn position(names: &[&str], name: &str) -> usize {
+    let (mut names, mut place) = (names, 0);
+    while let [first, rest @ ..] = names {
+        if is_same(first.as_bytes(), name.as_bytes()) {
+            return place;
+        }
+        (names, place) = (rest, place + 1);
+    }
+    panic!("the statement has none of this name");
+}
+
 /// The first line with its end, and what follows.
 const fn first_line(text: &str) -> (&str, &str) {
     let mut bytes = text.as_bytes();
@@ -101,6 +116,17 @@ SELECT 3";
         assert_eq!(ONE, "-- A comment of its own, which is sent along.\nSELECT 1;\n");
         assert_eq!(statement(FILE, "other"), "SELECT 'a\n-- b';\n");
         assert_eq!(statement(FILE, "one_more"), "SELECT 3");
+    }
+
+    #[test]
+    fn names_have_their_places() {
+        assert_eq!(position(&["id", "ids"], "ids"), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "none of this name")]
+    fn a_place_that_is_not_there_is_told() {
+        let _ = position(&["id"], "ids");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::answer::column;
 use crate::deadline::Class;
 use crate::definition::{self, Definition};
 use crate::migration;
-use crate::sql::Sql;
+use crate::sql::{Sql, at};
 use crate::store::Inner;
 use drift::Object;
 
@@ -34,14 +34,14 @@ impl Inner {
         let rows = self.pool.read(Sql::DiagnoseTransactions, &[&self.now()]).await?;
         let holder = |row| {
             Ok(server::Holder {
-                kind: column(row, 0)?,
-                name: column(row, 1)?,
-                seconds: column(row, 2)?,
-                who: column(row, 3)?,
-                program: column(row, 4)?,
-                state: column(row, 5)?,
-                age: column(row, 6)?,
-                is_ours: column(row, 7)?,
+                kind: column(row, at!(DiagnoseTransactions.kind))?,
+                name: column(row, at!(DiagnoseTransactions.name))?,
+                seconds: column(row, at!(DiagnoseTransactions.seconds))?,
+                who: column(row, at!(DiagnoseTransactions.who))?,
+                program: column(row, at!(DiagnoseTransactions.program))?,
+                state: column(row, at!(DiagnoseTransactions.state))?,
+                age: column(row, at!(DiagnoseTransactions.age))?,
+                is_ours: column(row, at!(DiagnoseTransactions.is_ours))?,
             })
         };
         rows.iter().map(holder).collect()
@@ -53,12 +53,12 @@ impl Inner {
         let mut read_only = false;
         for row in self.pool.read(Sql::DiagnoseStandbys, &[]).await? {
             let standbys = failover::Standbys {
-                read_only: column(&row, 0)?,
-                wanted: column(&row, 1)?,
-                commits: column(&row, 2)?,
-                following: column(&row, 3)?,
-                synchronous: column(&row, 4)?,
-                unseen: column(&row, 5)?,
+                read_only: column(&row, at!(DiagnoseStandbys.read_only))?,
+                wanted: column(&row, at!(DiagnoseStandbys.wanted))?,
+                commits: column(&row, at!(DiagnoseStandbys.commits))?,
+                following: column(&row, at!(DiagnoseStandbys.following))?,
+                synchronous: column(&row, at!(DiagnoseStandbys.synchronous))?,
+                unseen: column(&row, at!(DiagnoseStandbys.unseen))?,
             };
             read_only = standbys.read_only;
             found.extend(failover::read_only(&standbys));
@@ -67,37 +67,46 @@ impl Inner {
         found.extend(self.schema(read_only).await?);
         let settings = self.pool.read(Sql::DiagnoseSettings, &[]).await?;
         for row in &settings {
-            let (name, value): (String, String) = (column(row, 0)?, column(row, 1)?);
+            let (name, value): (String, String) = (
+                column(row, at!(DiagnoseSettings.name))?,
+                column(row, at!(DiagnoseSettings.setting))?,
+            );
             found.extend(server::setting(&name, &value));
         }
         found.extend(self.holders().await?.iter().filter_map(server::holder));
         let schema = &self.pool.texts.schema;
         for row in self.pool.read(Sql::DiagnoseTables, &[schema]).await? {
             found.extend(server::table(&server::Table {
-                name: column(&row, 0)?,
-                live: column(&row, 1)?,
-                dead: column(&row, 2)?,
-                bytes: column(&row, 3)?,
-                vacuumed: column(&row, 4)?,
+                name: column(&row, at!(DiagnoseTables.name))?,
+                live: column(&row, at!(DiagnoseTables.live))?,
+                dead: column(&row, at!(DiagnoseTables.dead))?,
+                bytes: column(&row, at!(DiagnoseTables.bytes))?,
+                vacuumed: column(&row, at!(DiagnoseTables.vacuumed))?,
             }));
         }
         for row in self.pool.read(Sql::DiagnoseSubjects, &[]).await? {
             found.extend(subject::told(&subject::Bound {
-                queue: column(&row, 0)?,
-                table: column(&row, 1)?,
-                column: column(&row, 2)?,
-                fault: column(&row, 3)?,
-                table_now: column(&row, 4)?,
-                column_now: column(&row, 5)?,
-                renamed: column(&row, 6)?,
-                missing: column(&row, 7)?,
-                indexed: column(&row, 8)?,
-                readable: column(&row, 9)?,
+                queue: column(&row, at!(DiagnoseSubjects.queue))?,
+                table: column(&row, at!(DiagnoseSubjects.bind_table))?,
+                column: column(&row, at!(DiagnoseSubjects.bind_column))?,
+                fault: column(&row, at!(DiagnoseSubjects.fault))?,
+                table_now: column(&row, at!(DiagnoseSubjects.table_now))?,
+                column_now: column(&row, at!(DiagnoseSubjects.column_now))?,
+                renamed: column(&row, at!(DiagnoseSubjects.renamed))?,
+                missing: column(&row, at!(DiagnoseSubjects.missing))?,
+                indexed: column(&row, at!(DiagnoseSubjects.indexed))?,
+                readable: column(&row, at!(DiagnoseSubjects.readable))?,
             }));
         }
         for row in self.pool.read(Sql::DiagnoseLoad, &[]).await? {
-            let (used, most): (i64, i64) = (column(&row, 0)?, column(&row, 1)?);
-            let (notifications, age): (f64, i64) = (column(&row, 2)?, column(&row, 3)?);
+            let (used, most): (i64, i64) = (
+                column(&row, at!(DiagnoseLoad.connections))?,
+                column(&row, at!(DiagnoseLoad.most))?,
+            );
+            let (notifications, age): (f64, i64) = (
+                column(&row, at!(DiagnoseLoad.notifications))?,
+                column(&row, at!(DiagnoseLoad.age))?,
+            );
             found.extend(server::load(used, most, notifications, age));
         }
         Ok(found)
@@ -168,8 +177,16 @@ impl Inner {
                     let text = |at| -> Result<String> {
                         Ok(column::<String>(row, at)?.replace(&beside, &schema))
                     };
-                    let (kind, valid) = (column(row, 0)?, column(row, 3)?);
-                    Ok(Object { kind, name: text(1)?, definition: text(2)?, valid })
+                    let (kind, valid) = (
+                        column(row, at!(DiagnoseObjects.kind))?,
+                        column(row, at!(DiagnoseObjects.valid))?,
+                    );
+                    Ok(Object {
+                        kind,
+                        name: text(at!(DiagnoseObjects.name))?,
+                        definition: text(at!(DiagnoseObjects.definition))?,
+                        valid,
+                    })
                 })
                 .collect();
             sides.push(objects?);

@@ -3,7 +3,7 @@
 -- name: check_tasks
 -- A page of tasks with what a reader may stumble over; payloads stay where they
 -- are. A queue that is not there hides its tasks from every list.
-SELECT t.id, t.queue, q.name::text, t.encoding, t.history::text, t.headers::text,
+SELECT t.id, t.queue AS number, q.name::text AS queue, t.encoding, t.history::text, t.headers::text,
        t.payload IS NULL OR t.run_at IS NULL OR t.created_at IS NULL OR t.attempts IS NULL
            OR t.claims IS NULL OR t.expiries IS NULL OR t.priority IS NULL
            OR t.unique_active IS NULL AS is_torn
@@ -15,7 +15,7 @@ SELECT t.id, t.queue, q.name::text, t.encoding, t.history::text, t.headers::text
 -- name: check_counts
 -- The kept counts of every queue beside its rows, counted: slow on purpose, and
 -- in one snapshot, in which both must be equal.
-SELECT q.name::text, t.queue IS NOT NULL AS is_kept,
+SELECT q.name::text AS queue, t.queue IS NOT NULL AS is_kept,
        ARRAY[t.ready + coalesce(d.ready, 0), t.delayed + coalesce(d.delayed, 0),
              t.blocked + coalesce(d.blocked, 0), t.processing + coalesce(d.processing, 0),
              t.failed_now + coalesce(d.failed_now, 0),

@@ -75,7 +75,8 @@ SELECT current_setting('transaction_read_only') = 'on' AS read_only,
 -- Bound queues: what they were bound to, why that cannot be found (null: it can),
 -- what it is called now, how many of its triggers are missing or switched off,
 -- whether its rows are found by an index, and whether the triggers may read it.
-SELECT q.name::text, q.bind_table, q.bind_column, p.fault, p.whole_name, p.col,
+SELECT q.name::text AS queue, q.bind_table, q.bind_column, p.fault, p.whole_name AS table_now,
+       p.col AS column_now,
        coalesce((SELECT c.relname <> x.name[cardinality(x.name)]
                    FROM pg_class c, parse_ident(q.bind_table) AS x (name)
                   WHERE c.oid = p.place) OR p.col <> q.bind_column, false) AS renamed,
@@ -90,8 +91,10 @@ SELECT q.name::text, q.bind_table, q.bind_column, p.fault, p.whole_name, p.col,
 -- name: diagnose_tables
 -- The store's tables: rows that live, rows that are dead, bytes with indexes,
 -- and how long ago a vacuum went over them.
-SELECT t.relname::text, t.n_live_tup, t.n_dead_tup, pg_total_relation_size(t.relid),
+SELECT t.relname::text AS name, t.n_live_tup AS live, t.n_dead_tup AS dead,
+       pg_total_relation_size(t.relid) AS bytes,
        extract(epoch FROM clock_timestamp() - greatest(t.last_vacuum, t.last_autovacuum))::double precision
+           AS vacuumed
   FROM pg_stat_all_tables t
  WHERE t.schemaname = $1
  ORDER BY t.n_dead_tup DESC

@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS gristmill.definition (
 SELECT pg_advisory_xact_lock(hashtext('gristmill migration'), hashtext($1))
 
 -- name: migration_known
-SELECT to_regclass($1) IS NOT NULL
+SELECT to_regclass($1) IS NOT NULL AS stands
 
 -- name: migration_list
 SELECT version, checksum FROM gristmill.migration ORDER BY version
@@ -59,13 +59,14 @@ SELECT d.kind::text, d.name::text, d.checksum,
                                 AND c.relkind = 'v')
            ELSE (SELECT min('') FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
                   WHERE c.relnamespace = h.home AND t.tgname = d.name AND NOT t.tgisinternal)
-       END
+       END AS body
   FROM gristmill.definition d
  CROSS JOIN (SELECT c.relnamespace AS home FROM pg_class c
               WHERE c.oid = 'gristmill.migration'::regclass) h
 
 -- name: definition_define
-SELECT gristmill.define($1, $2, $3, $4, $5)
+SELECT gristmill.define(p_kinds => $1, p_names => $2, p_texts => $3, p_checksums => $4,
+                        p_marked => $5) AS new
 
 -- name: definition_drop
 DROP FUNCTION gristmill.define
@@ -75,7 +76,7 @@ UPDATE gristmill.meta SET definitions = $1, program = $2
 
 -- name: role_standing
 -- Which of these roles were made for this schema: those that may use it.
-SELECT r.rolname::text FROM pg_roles r
+SELECT r.rolname::text AS role FROM pg_roles r
  WHERE r.rolname = ANY ($1)
    AND has_schema_privilege(r.oid, (SELECT c.relnamespace FROM pg_class c
                                      WHERE c.oid = 'gristmill.migration'::regclass), 'USAGE')

@@ -29,24 +29,24 @@ WITH saved AS (
 INSERT INTO gristmill.total (queue) SELECT s.number FROM saved s ON CONFLICT DO NOTHING
 
 -- name: queue_in_force
-SELECT gristmill.put_in_force($1, $2::jsonb)
+SELECT gristmill.put_in_force(p_number => $1, p_settings => $2::jsonb)
 
 -- name: queue_standing
-SELECT (s.ready + s.delayed + s.blocked + s.processing + s.failed_now)::bigint
+SELECT (s.ready + s.delayed + s.blocked + s.processing + s.failed_now)::bigint AS standing
   FROM gristmill.queue_stats() s WHERE s.number = $1
 
 -- name: subject_bind
-SELECT gristmill.bind_subject($1, $2, $3, $4)
+SELECT gristmill.bind_subject(p_queue => $1, p_table => $2, p_column => $3, p_again => $4)
 
 -- name: stats
 SELECT queue, number, paused, capacity, oldest_ready, now, ready, delayed, blocked, processing,
        failed_now, done_kept, put, duplicate, replaced, refused, claimed, done, retried, failed,
        released, expired, lease_lost, cancelled, discarded, resolved, operator_retried,
        subject_gone
-  FROM gristmill.queue_stats($1)
+  FROM gristmill.queue_stats(p_now => $1)
 
 -- name: minutes
-SELECT m.at, sum(m.put)::bigint, sum(m.done)::bigint, sum(m.failed)::bigint
+SELECT m.at, sum(m.put)::bigint AS put, sum(m.done)::bigint AS done, sum(m.failed)::bigint AS failed
   FROM (SELECT x.at, x.put, x.done, x.failed FROM gristmill.minute x WHERE x.queue = $1
         UNION ALL
         SELECT date_trunc('minute', d.at), coalesce(d.put, 0), coalesce(d.done, 0),

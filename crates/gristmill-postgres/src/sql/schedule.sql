@@ -18,7 +18,7 @@ ON CONFLICT (name) DO UPDATE
        last_fire = excluded.last_fire, last_tasks = excluded.last_tasks
 
 -- name: schedule_remove
-DELETE FROM gristmill.schedule WHERE name = $1 RETURNING 1
+DELETE FROM gristmill.schedule WHERE name = $1 RETURNING name
 
 -- name: schedule_standing
 -- The first of these tasks that has not ended.

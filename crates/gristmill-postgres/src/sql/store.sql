@@ -4,7 +4,7 @@
 SELECT store_id::text FROM gristmill.meta
 
 -- name: now
-SELECT coalesce($1, clock_timestamp())
+SELECT coalesce($1, clock_timestamp()) AS now
 
 -- name: notify
 -- A notice may be lost, so nobody waits for the disk: sent alone it would be a

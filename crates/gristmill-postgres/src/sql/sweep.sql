@@ -1,13 +1,14 @@
 -- What time brings (function/watch.sql).
 
 -- name: due_chores
-SELECT chores, oldest_transaction, now FROM gristmill.due_chores($1)
+SELECT chores, oldest_transaction, now FROM gristmill.due_chores(p_now => $1)
 
 -- name: do_chore
-SELECT done, more, woken FROM gristmill.do_chore($1, $2)
+SELECT done, more, woken FROM gristmill.do_chore(p_chore => $1, p_now => $2)
 
 -- name: count_undue
-SELECT queue, level, run_at, id FROM gristmill.count_undue($1, $2, $3, $4, $5, $6)
+SELECT queue, level, run_at, id FROM gristmill.count_undue(
+      p_queue => $1, p_level => $2, p_run_at => $3, p_id => $4, p_limit => $5, p_now => $6)
 
 -- name: fold
 SELECT gristmill.fold()

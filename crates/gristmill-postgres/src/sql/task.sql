@@ -1,7 +1,7 @@
 -- Tasks for a person or a program to read, and operators' steps on them.
 
 -- name: get
-SELECT t.state, t.id, q.name, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
+SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
        t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
        t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
        t.resolved_at, t.headers::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested
@@ -24,7 +24,7 @@ SELECT k.key, k.id, k.place, k.state
 
 -- name: list_oldest
 -- A page by id: the first rows of each place, then of all of them.
-SELECT t.state, t.id, q.name, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
+SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
        t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
        t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
        t.resolved_at, t.headers::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested
@@ -39,7 +39,7 @@ SELECT t.state, t.id, q.name, t.key, t.grp, t.source, t.priority, t.run_at, t.cr
 
 -- name: list_newest
 -- A page by id: the first rows of each place, then of all of them.
-SELECT t.state, t.id, q.name, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
+SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
        t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
        t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
        t.resolved_at, t.headers::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested
@@ -53,8 +53,10 @@ SELECT t.state, t.id, q.name, t.key, t.grp, t.source, t.priority, t.run_at, t.cr
  LIMIT $2
 
 -- name: operate
-SELECT u.id, o.answer, o.other, o.state, q.name
+SELECT u.id, o.answer, o.other, o.state, q.name AS woken
   FROM unnest($2) WITH ORDINALITY AS u (id, position)
- CROSS JOIN LATERAL gristmill.operate_one($1, u.id, $3, $4, coalesce($5, clock_timestamp())) o
+ CROSS JOIN LATERAL gristmill.operate_one(
+      p_action => $1, p_id => u.id, p_by => $3, p_note => $4,
+      p_now => coalesce($5, clock_timestamp())) o
   LEFT JOIN gristmill.queue q ON q.number = o.woken
  ORDER BY u.position

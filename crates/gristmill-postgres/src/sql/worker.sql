@@ -17,10 +17,10 @@ VALUES ($1, $2, coalesce($3, clock_timestamp()), coalesce($3, clock_timestamp())
 ON CONFLICT (id) DO UPDATE SET report = excluded.report, seen = excluded.seen
 
 -- name: worker_forget
-DELETE FROM gristmill.worker WHERE id = $1 RETURNING 1
+DELETE FROM gristmill.worker WHERE id = $1 RETURNING id
 
 -- name: worker_all
-SELECT report, since, seen, clock_timestamp() FROM gristmill.worker ORDER BY id
+SELECT report, since, seen, clock_timestamp() AS now FROM gristmill.worker ORDER BY id
 
 -- name: assignment_save
 INSERT INTO gristmill.assignment (term, shares, published_at)

@@ -201,6 +201,27 @@ async fn new_functions_are_granted_to_the_roles_they_are_for() {
     assert_eq!(of("gristmill.wake(text)"), "admin store work", "what was taken stays taken");
 }
 
+/// So do the tables of a step, to the role of programs.
+#[tokio::test]
+async fn new_tables_are_granted_to_the_role_of_programs() {
+    let database = with_roles().await;
+    // As before the step that made these.
+    database
+        .psql(
+            "DROP TABLE gristmill.bound, gristmill.subject_failed, gristmill.subject_sweep CASCADE;
+             DELETE FROM gristmill.migration WHERE version = 2",
+        )
+        .unwrap();
+    reopen(&database).await;
+    let rights = "SELECT has_table_privilege('gristmill_store', 'gristmill.bound', 'INSERT'),
+            has_table_privilege('gristmill_store', 'gristmill.migration', 'INSERT'),
+            has_table_privilege('gristmill_read', 'gristmill.bound', 'SELECT')";
+    assert_eq!(database.psql(rights).unwrap(), "t|f|f");
+    let and = if database.url().contains('?') { '&' } else { '?' };
+    let store = store(&format!("{}{and}{AS_STORE}", database.url())).await;
+    assert!(store.diagnose().await.unwrap().iter().all(|one| !one.grave));
+}
+
 /// Whoever may not create is told, and has changed nothing; `doctor` compares the
 /// functions all the same.
 #[tokio::test]

@@ -18,14 +18,14 @@ CREATE UNIQUE INDEX bare_key ON bare (queue, key) WHERE key IS NOT NULL AND stat
 CREATE INDEX bare_claim ON bare (queue, status, run_at, id);
 
 -- name: insert
-INSERT INTO bare (queue, status, run_at, key, payload) VALUES (1, 0, ?1, ?2, ?3)
+INSERT INTO bare (queue, status, run_at, key, payload) VALUES (1, 0, :run_at, :key, :payload)
 ON CONFLICT DO NOTHING;
 
 -- name: lease
-UPDATE bare SET status = 1, token = ?1, until = ?2, attempts = attempts + 1
-WHERE id IN (SELECT id FROM bare WHERE queue = 1 AND status = 0 AND run_at <= ?3
-             ORDER BY run_at, id LIMIT ?4)
+UPDATE bare SET status = 1, token = :token, until = :until, attempts = attempts + 1
+WHERE id IN (SELECT id FROM bare WHERE queue = 1 AND status = 0 AND run_at <= :now
+             ORDER BY run_at, id LIMIT :limit)
 RETURNING id, payload;
 
 -- name: delete
-DELETE FROM bare WHERE id = ?1 AND token = ?2;
+DELETE FROM bare WHERE id = :id AND token = :token;

@@ -12,7 +12,7 @@ SELECT type, name, sql FROM sqlite_schema
 -- Every look at another row names its index or has a + before what must not be
 -- one: with statistics from a time when the file was almost empty SQLite would
 -- rather read the whole table for each task.
-SELECT t.id, 'it is blocked, and stands in the claim order or holds no waiting place'
+SELECT t.id, 'it is blocked, and stands in the claim order or holds no waiting place' AS why
   FROM gristmill_shown t WHERE t.blocked AND (t.in_order OR t.place <> 0)
 UNION ALL
 SELECT t.id, 'it is failed, and stands in the claim order'
@@ -60,17 +60,17 @@ SELECT b.id, 'it is in the list of blocked tasks and is not blocked'
 -- name: check_counts
 -- What the kept counts should be, counted from the tables.
 SELECT q.number,
-       (SELECT count(*) FROM gristmill_ready r WHERE r.queue = q.number AND r.delayed = 0),
-       (SELECT count(*) FROM gristmill_ready r WHERE r.queue = q.number AND r.delayed = 1),
-       (SELECT count(*) FROM gristmill_task t WHERE t.queue = q.number AND t.blocked = 1),
+       (SELECT count(*) FROM gristmill_ready r WHERE r.queue = q.number AND r.delayed = 0) AS ready,
+       (SELECT count(*) FROM gristmill_ready r WHERE r.queue = q.number AND r.delayed = 1) AS delayed,
+       (SELECT count(*) FROM gristmill_task t WHERE t.queue = q.number AND t.blocked = 1) AS blocked,
        (SELECT count(*) FROM gristmill_shown t
-         WHERE t.queue = q.number AND t.place < 2 AND NOT t.blocked AND NOT t.in_order),
-       (SELECT count(*) FROM gristmill_task t WHERE t.queue = q.number AND t.place = 2),
-       (SELECT count(*) FROM gristmill_done d WHERE d.queue = q.number)
+         WHERE t.queue = q.number AND t.place < 2 AND NOT t.blocked AND NOT t.in_order) AS processing,
+       (SELECT count(*) FROM gristmill_task t WHERE t.queue = q.number AND t.place = 2) AS failed_now,
+       (SELECT count(*) FROM gristmill_done d WHERE d.queue = q.number) AS done_kept
   FROM gristmill_queue q ORDER BY q.number;
 
 -- name: check_leases
-SELECT token, open, length(ids) FROM gristmill_lease WHERE open * 8 <> length(ids) OR open = 0;
+SELECT token, open, length(ids) AS bytes FROM gristmill_lease WHERE open * 8 <> length(ids) OR open = 0;
 
 -- name: check_processing
 SELECT id FROM gristmill_shown WHERE place < 2 AND NOT blocked AND NOT in_order;

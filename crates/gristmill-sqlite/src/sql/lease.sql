@@ -2,38 +2,38 @@
 
 -- name: lease_new
 INSERT INTO gristmill_lease (token, queue, worker, claimed_at, until, length, grp, slot, open, ids)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
+VALUES (:token, :queue, :worker, :claimed_at, :until, :length, :grp, :slot, :open, :ids);
 
 -- name: lease_by_token
-SELECT number, queue, worker, claimed_at, until, slot, ids FROM gristmill_lease WHERE token = ?1;
+SELECT number, queue, worker, claimed_at, until, slot, ids FROM gristmill_lease WHERE token = :token;
 
 -- name: lease_all
 SELECT number, queue, worker, claimed_at, until, slot, ids FROM gristmill_lease;
 
 -- name: lease_live
-SELECT count(*) FROM gristmill_lease WHERE queue = ?1 AND grp = ?2 AND until > ?3;
+SELECT count(*) AS live FROM gristmill_lease WHERE queue = :queue AND grp = :grp AND until > :now;
 
 -- name: lease_queue
-SELECT queue FROM gristmill_lease WHERE token = ?1;
+SELECT queue FROM gristmill_lease WHERE token = :token;
 
 -- name: lease_slots
-SELECT grp, slot FROM gristmill_lease INDEXED BY gristmill_lease_slot WHERE queue = ?1 AND slot IS NOT NULL;
+SELECT grp, slot FROM gristmill_lease INDEXED BY gristmill_lease_slot WHERE queue = :queue AND slot IS NOT NULL;
 
 -- name: lease_prolong
-UPDATE gristmill_lease SET until = ?2, length = ?3 WHERE number = ?1;
+UPDATE gristmill_lease SET until = :until, length = :length WHERE number = :number;
 
 -- name: lease_shrink
-UPDATE gristmill_lease SET open = ?2, ids = ?3 WHERE number = ?1;
+UPDATE gristmill_lease SET open = :open, ids = :ids WHERE number = :number;
 
 -- name: lease_end
-DELETE FROM gristmill_lease WHERE number = ?1;
+DELETE FROM gristmill_lease WHERE number = :number;
 
 -- name: lease_expired
-SELECT token, queue, length FROM gristmill_lease WHERE until <= ?1 ORDER BY until, token;
+SELECT token, queue, length FROM gristmill_lease WHERE until <= :now ORDER BY until, token;
 
 -- name: lease_expired_queue
-SELECT token, queue, length FROM gristmill_lease WHERE queue = ?2 AND until <= ?1 ORDER BY until, token;
+SELECT token, queue, length FROM gristmill_lease WHERE queue = :queue AND until <= :now ORDER BY until, token;
 
 -- name: lease_clamp
 -- No lease lasts longer than its length: the clock that says so was ahead.
-UPDATE gristmill_lease SET until = ?1 + length WHERE until > ?1 + length;
+UPDATE gristmill_lease SET until = :now + length WHERE until > :now + length;

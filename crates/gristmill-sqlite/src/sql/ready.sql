@@ -2,67 +2,67 @@
 
 -- name: ready_level
 -- The next level of priority: one look a level, however many tasks stand in it.
-SELECT priority FROM gristmill_ready WHERE queue = ?1 AND priority > ?2 ORDER BY priority LIMIT 1;
+SELECT priority FROM gristmill_ready WHERE queue = :queue AND priority > :after ORDER BY priority LIMIT 1;
 
 -- name: ready_level_group
 SELECT priority FROM gristmill_ready INDEXED BY gristmill_ready_group
- WHERE queue = ?1 AND grp = ?3 AND priority > ?2 ORDER BY priority LIMIT 1;
+ WHERE queue = :queue AND grp = :grp AND priority > :after ORDER BY priority LIMIT 1;
 
 -- name: ready_level_source
 SELECT priority FROM gristmill_ready INDEXED BY gristmill_ready_source
- WHERE queue = ?1 AND source = ?3 AND priority > ?2 ORDER BY priority LIMIT 1;
+ WHERE queue = :queue AND source = :source AND priority > :after ORDER BY priority LIMIT 1;
 
 -- name: ready_next_due
 SELECT run_at FROM gristmill_ready
- WHERE queue = ?1 AND priority = ?2 AND run_at > ?3 ORDER BY run_at LIMIT 1;
+ WHERE queue = :queue AND priority = :priority AND run_at > :now ORDER BY run_at LIMIT 1;
 
 -- name: ready_next_due_source
 SELECT run_at FROM gristmill_ready INDEXED BY gristmill_ready_source
- WHERE queue = ?1 AND priority = ?2 AND run_at > ?3 AND source = ?4 ORDER BY run_at LIMIT 1;
+ WHERE queue = :queue AND priority = :priority AND run_at > :now AND source = :source ORDER BY run_at LIMIT 1;
 
 -- name: ready_next_group
 SELECT grp FROM gristmill_ready INDEXED BY gristmill_ready_group
- WHERE queue = ?1 AND grp > ?2 ORDER BY grp LIMIT 1;
+ WHERE queue = :queue AND grp > :after ORDER BY grp LIMIT 1;
 
 -- name: ready_first_of_group
 SELECT run_at, id FROM gristmill_ready INDEXED BY gristmill_ready_group
- WHERE queue = ?1 AND grp = ?2 AND priority = ?3 AND run_at <= ?4
+ WHERE queue = :queue AND grp = :grp AND priority = :priority AND run_at <= :now
  ORDER BY run_at, id LIMIT 1;
 
 -- name: ready_first_of_group_source
 SELECT run_at, id FROM gristmill_ready INDEXED BY gristmill_ready_group
- WHERE queue = ?1 AND grp = ?2 AND priority = ?3 AND run_at <= ?4 AND source = ?5
+ WHERE queue = :queue AND grp = :grp AND priority = :priority AND run_at <= :now AND source = :source
  ORDER BY run_at, id LIMIT 1;
 
 -- name: ready_groups_in_front
-SELECT run_at, id, coalesce(grp, '') FROM gristmill_ready
- WHERE queue = ?1 AND priority = ?2 AND run_at <= ?3
- ORDER BY run_at, id LIMIT ?4;
+SELECT run_at, id, coalesce(grp, '') AS grp FROM gristmill_ready
+ WHERE queue = :queue AND priority = :priority AND run_at <= :now
+ ORDER BY run_at, id LIMIT :limit;
 
 -- name: ready_groups_in_front_source
-SELECT run_at, id, coalesce(grp, '') FROM gristmill_ready INDEXED BY gristmill_ready_source
- WHERE queue = ?1 AND priority = ?2 AND run_at <= ?3 AND source = ?5
- ORDER BY run_at, id LIMIT ?4;
+SELECT run_at, id, coalesce(grp, '') AS grp FROM gristmill_ready INDEXED BY gristmill_ready_source
+ WHERE queue = :queue AND priority = :priority AND run_at <= :now AND source = :source
+ ORDER BY run_at, id LIMIT :limit;
 
 -- name: ready_has_group
-SELECT 1 FROM gristmill_ready INDEXED BY gristmill_ready_group WHERE queue = ?1 AND grp = ?2 LIMIT 1;
+SELECT 1 FROM gristmill_ready INDEXED BY gristmill_ready_group WHERE queue = :queue AND grp = :grp LIMIT 1;
 
 -- name: ready_due_any
 SELECT 1 FROM gristmill_ready INDEXED BY gristmill_ready_delayed
- WHERE delayed = 1 AND run_at <= ?1 LIMIT 1;
+ WHERE delayed = 1 AND run_at <= :now LIMIT 1;
 
 -- name: ready_oldest
-SELECT run_at FROM gristmill_ready WHERE queue = ?1 AND priority = ?2 ORDER BY run_at LIMIT 1;
+SELECT run_at FROM gristmill_ready WHERE queue = :queue AND priority = :priority ORDER BY run_at LIMIT 1;
 
 -- name: ready_leave
 DELETE FROM gristmill_ready
- WHERE queue = ?1 AND priority = ?2 AND run_at = ?3 AND id = ?4
+ WHERE queue = :queue AND priority = :priority AND run_at = :run_at AND id = :id
 RETURNING delayed;
 
 -- name: ready_leave_front
 -- A claim takes the front of one level, so one range is all it deletes.
 DELETE FROM gristmill_ready
- WHERE queue = ?1 AND priority = ?2 AND (run_at, id) >= (?3, ?4) AND (run_at, id) <= (?5, ?6);
+ WHERE queue = :queue AND priority = :priority AND (run_at, id) >= (:first_run_at, :first_id) AND (run_at, id) <= (:last_run_at, :last_id);
 
 -- name: ready_promote
 -- Counts a bounded batch of tasks that fell due as ready. The order of claims
@@ -71,38 +71,38 @@ UPDATE gristmill_ready SET delayed = 0
  WHERE (queue, priority, run_at, id) IN (
        SELECT queue, priority, run_at, id
          FROM gristmill_ready INDEXED BY gristmill_ready_delayed
-        WHERE delayed = 1 AND run_at <= ?1 ORDER BY run_at LIMIT ?2)
+        WHERE delayed = 1 AND run_at <= :now ORDER BY run_at LIMIT :limit)
 RETURNING queue;
 
 -- name: ready_demote
 -- Counts a bounded batch of one level's tasks that are not due any more as
 -- delayed: the clock went back.
 UPDATE gristmill_ready SET delayed = 1
- WHERE queue = ?1 AND priority = ?2 AND (run_at, id) IN (
+ WHERE queue = :queue AND priority = :priority AND (run_at, id) IN (
        SELECT run_at, id FROM gristmill_ready
-        WHERE queue = ?1 AND priority = ?2 AND run_at > ?3 AND delayed = 0
-        ORDER BY run_at LIMIT ?4)
+        WHERE queue = :queue AND priority = :priority AND run_at > :now AND delayed = 0
+        ORDER BY run_at LIMIT :limit)
 
 -- name: ready_regroup
 -- A queue got slots: its tasks must be found by group.
 UPDATE gristmill_ready
    SET grp = coalesce((SELECT t.grp FROM gristmill_task t WHERE t.id = gristmill_ready.id), '')
- WHERE queue = ?1 AND grp IS NULL;
+ WHERE queue = :queue AND grp IS NULL;
 
 -- name: blocked_add
-INSERT INTO gristmill_blocked (id) VALUES (?1);
+INSERT INTO gristmill_blocked (id) VALUES (:id);
 
 -- name: blocked_remove
-DELETE FROM gristmill_blocked WHERE id = ?1;
+DELETE FROM gristmill_blocked WHERE id = :id;
 
 -- name: unblock
-UPDATE gristmill_task SET blocked = 0 WHERE id = ?1;
+UPDATE gristmill_task SET blocked = 0 WHERE id = :id;
 
 -- name: unblock_read
 -- `place < 2` repeats the index's condition, which the planner does not conclude
 -- from `place = 0`.
 SELECT id, priority, run_at, source, grp FROM gristmill_task
- WHERE queue = ?1 AND key = ?2 AND place < 2 AND place = 0 AND blocked = 1;
+ WHERE queue = :queue AND key = :key AND place < 2 AND place = 0 AND blocked = 1;
 
 -- name: unblock_missed
 -- Blocked tasks behind which nothing stands any more. It looks at every blocked
@@ -111,4 +111,4 @@ SELECT t.queue, t.key
   FROM gristmill_blocked b CROSS JOIN gristmill_task t ON t.id = b.id
  WHERE NOT EXISTS (SELECT 1 FROM gristmill_task f
                     WHERE f.queue = t.queue AND f.key = t.key AND f.place < 2 AND f.place = 1)
- LIMIT ?1;
+ LIMIT :limit;

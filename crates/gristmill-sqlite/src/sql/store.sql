@@ -1,10 +1,10 @@
 -- The store itself: its own values and its history.
 
 -- name: meta_get
-SELECT value FROM gristmill_meta WHERE key = ?1;
+SELECT value FROM gristmill_meta WHERE key = :key;
 
 -- name: meta_set
-INSERT INTO gristmill_meta (key, value) VALUES (?1, ?2)
+INSERT INTO gristmill_meta (key, value) VALUES (:key, :value)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
 -- name: migration_table
@@ -21,4 +21,4 @@ SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'gristmill_mi
 SELECT version, checksum FROM gristmill_migration ORDER BY version;
 
 -- name: migration_record
-INSERT INTO gristmill_migration (version, checksum, applied_at) VALUES (?1, ?2, ?3);
+INSERT INTO gristmill_migration (version, checksum, applied_at) VALUES (:version, :checksum, :applied_at);

@@ -2,26 +2,26 @@
 -- braces is put in.
 
 -- name: subject_table
-SELECT 1 FROM sqlite_schema WHERE type = 'table' AND lower(name) = lower(?1);
+SELECT 1 FROM sqlite_schema WHERE type = 'table' AND lower(name) = lower(:name);
 
 -- name: subject_column
-SELECT 1 FROM pragma_table_info(?1) WHERE lower(name) = lower(?2);
+SELECT 1 FROM pragma_table_info(:table) WHERE lower(name) = lower(:column);
 
 -- name: subject_exists
 -- A template. The first condition can use an index of the column whatever its
 -- type; the second makes sure that the key is the text a deletion looks for
 -- ('042' is not the subject 42).
 SELECT 1 FROM {table}
- WHERE {column} IN (?1, CAST(?1 AS NUMERIC)) AND CAST({column} AS TEXT) = ?1 LIMIT 1;
+ WHERE {column} IN (:key, CAST(:key AS NUMERIC)) AND CAST({column} AS TEXT) = :key LIMIT 1;
 
 -- name: subject_spelling
 -- A template. How the column writes what the key means to it ('042' is 42 to a
 -- column of numbers): a text the refusal can name.
 SELECT CAST({column} AS TEXT) FROM {table}
- WHERE {column} IN (?1, CAST(?1 AS NUMERIC)) LIMIT 1;
+ WHERE {column} IN (:key, CAST(:key AS NUMERIC)) LIMIT 1;
 
 -- name: subject_triggers
-SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name IN (?1, ?2) AND lower(tbl_name) = lower(?3);
+SELECT count(*) AS standing FROM sqlite_schema WHERE type = 'trigger' AND name IN (:deleted, :updated) AND lower(tbl_name) = lower(:table);
 
 -- name: subject_trigger
 -- A template: {trigger}, {table}, {column} are quoted identifiers, {event} is

@@ -1,16 +1,16 @@
 -- What time brings, and what statistics would spoil.
 
 -- name: sweep_ids
-DELETE FROM gristmill_id WHERE (queue, id) IN (SELECT queue, id FROM gristmill_id WHERE until <= ?1 LIMIT ?2);
+DELETE FROM gristmill_id WHERE (queue, id) IN (SELECT queue, id FROM gristmill_id WHERE until <= :now LIMIT :limit);
 
 -- name: sweep_done
-DELETE FROM gristmill_done WHERE id IN (SELECT id FROM gristmill_done WHERE queue = ?1 AND resolved_at <= ?2 ORDER BY resolved_at LIMIT ?3);
+DELETE FROM gristmill_done WHERE id IN (SELECT id FROM gristmill_done WHERE queue = :queue AND resolved_at <= :until ORDER BY resolved_at LIMIT :limit);
 
 -- name: sweep_failed
-SELECT id FROM gristmill_failed WHERE queue = ?1 AND failed_at <= ?2 ORDER BY failed_at LIMIT ?3;
+SELECT id FROM gristmill_failed WHERE queue = :queue AND failed_at <= :until ORDER BY failed_at LIMIT :limit;
 
 -- name: sweep_workers
-DELETE FROM gristmill_worker WHERE seen < ?1;
+DELETE FROM gristmill_worker WHERE seen < :before;
 
 -- name: statistics_known
 SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'sqlite_stat1';

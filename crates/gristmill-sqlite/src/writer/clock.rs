@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use gristmill_core::Result;
 use gristmill_text::LastSeenText;
-use rusqlite::params;
 
 use super::Writer;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 
 /// What is seen of the time is written down this often.
 const SEEN: Duration = Duration::from_secs(1);
@@ -20,7 +19,9 @@ impl Writer<'_> {
         let guard = &mut self.known.guard;
         if !guard.has_looked() {
             let stored: Option<String> =
-                self.db.one(Sql::MetaGet, params!["clock"], |row| row.get(0))?;
+                self.db.one(Sql::MetaGet, bind!(MetaGet { key: "clock" }), |row| {
+                    row.get(at!(MetaGet.value))
+                })?;
             if let Some(stored) = stored {
                 let last: LastSeenText = gristmill_text::parse("the clock", &stored)?;
                 guard.resume(&last.into_last_seen(), now, clock.boot().as_ref(), monotonic);
@@ -42,7 +43,7 @@ impl Writer<'_> {
         }
         let seen = self.known.guard.last_seen(clock.now(), clock.boot(), monotonic);
         let text = gristmill_text::text(&LastSeenText::new(&seen))?;
-        self.db.run(Sql::MetaSet, params!["clock", text])?;
+        self.db.run(Sql::MetaSet, bind!(MetaSet { key: "clock", value: text }))?;
         self.seen = Some(monotonic);
         Ok(())
     }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use gristmill_core::{
     Clock, Crowd, Durability, Limits, QueueName, Result, Signs, StoreError, Turnstile, WakeSignal,
 };
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use crate::ask::{Ask, Order, Weight};
 use crate::db::Db;
@@ -28,7 +28,7 @@ use crate::known::{Known, Others};
 use crate::lock;
 use crate::place::Place;
 use crate::reserve::Reserve;
-use crate::sql::Sql;
+use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
 /// A process that wrote within this time is given way to.
@@ -371,8 +371,11 @@ impl Writer<'_> {
                 let named = queues.iter().all(|q| relaxed(self.known.remembered(q)));
                 let held = tokens.iter().all(|token| {
                     let token = token.to_bytes();
-                    let queue =
-                        self.db.one(Sql::LeaseQueue, params![token.as_slice()], |row| row.get(0));
+                    let queue = self.db.one(
+                        Sql::LeaseQueue,
+                        bind!(LeaseQueue { token: token.as_slice() }),
+                        |row| row.get(at!(LeaseQueue.queue)),
+                    );
                     // A token without a lease records nothing.
                     !matches!(queue, Ok(Some(number))
                         if !relaxed(self.known.remembered_number(number)))

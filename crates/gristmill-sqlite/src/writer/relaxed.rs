@@ -1,10 +1,8 @@
 //! Syncing what relaxed queues wrote, within its second.
 
-use rusqlite::params;
-
 use super::{Latecomers, RELAXED, Writer};
 use crate::ask::{Asked, Weight};
-use crate::sql::Sql;
+use crate::sql::{Sql, bind};
 use crate::write::Write;
 
 impl Writer<'_> {
@@ -23,7 +21,7 @@ impl Writer<'_> {
         // A commit syncs the whole log, so the smallest one will do.
         let (asked, _) = Asked::new(Weight::Full, |write: &mut Write<'_, '_>| {
             let now = write.now.as_micros();
-            write.db.run(Sql::MetaSet, params!["synced_at", now])
+            write.db.run(Sql::MetaSet, bind!(MetaSet { key: "synced_at", value: now }))
         });
         self.run(vec![Box::new(asked)], Latecomers::Wait);
         // If it failed, the next commit tries again; not in a busy loop.

@@ -10,7 +10,7 @@ use gristmill_core::{
     ClaimRequest, Declaration, NewTask, Outcome, Payload, PutRequest, QueueName, SettingsPatch,
     Settlement, Start, Store, Token, WorkerId,
 };
-use gristmill_sqlite::rusqlite::{self, Connection, StatementStatus};
+use gristmill_sqlite::rusqlite::{Connection, StatementStatus, named_params};
 use gristmill_sqlite::{Options, SqliteStore};
 use gristmill_text::statement;
 
@@ -137,8 +137,12 @@ fn steps(path: &Path, source: Option<&str>) -> i32 {
     while found < 100 {
         let mut statement = connection.prepare(level).unwrap();
         let next: i64 = match source {
-            None => statement.query_row(rusqlite::params![number, after], |row| row.get(0)),
-            Some(s) => statement.query_row(rusqlite::params![number, after, s], |row| row.get(0)),
+            None => statement
+                .query_row(named_params! {":queue": number, ":after": after}, |row| row.get(0)),
+            Some(s) => statement.query_row(
+                named_params! {":queue": number, ":after": after, ":source": s},
+                |row| row.get(0),
+            ),
         }
         .expect("a level with due tasks");
         total += statement.get_status(StatementStatus::VmStep);
@@ -147,9 +151,14 @@ fn steps(path: &Path, source: Option<&str>) -> i32 {
         let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() as i64;
         let left = 100 - found;
         let mut rows = match source {
-            None => statement.query(rusqlite::params![number, next, now, left]).unwrap(),
-            Some(s) => statement.query(rusqlite::params![number, next, now, left, s]).unwrap(),
-        };
+            None => statement.query(named_params! {
+                ":queue": number, ":priority": next, ":now": now, ":limit": left
+            }),
+            Some(s) => statement.query(named_params! {
+                ":queue": number, ":priority": next, ":now": now, ":limit": left, ":source": s
+            }),
+        }
+        .unwrap();
         while rows.next().unwrap().is_some() {
             found += 1;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill_core::claim::damaged;
-use gristmill_core::policy::reclaim_guard::heartbeat;
+use gristmill_core::policy::reclaim_guard::spared;
 use gristmill_core::{
     Claim, ClaimRequest, ClaimedTask, Clock as _, Headers, Outcome, Payload, QueueName, Result,
     Settings, Settlement, TaskId,
@@ -70,9 +70,10 @@ impl Inner {
         let mut claim = request.nothing_yet(lease, column(first, at!(Claim.paused))?);
         claim.next_due =
             column::<Option<At>>(first, at!(Claim.next_due))?.map(|at| at.0.since(now));
-        let spared = column::<Option<i64>>(first, at!(Claim.held_back))?
-            .map(|lease| heartbeat(from_span(lease)));
-        claim.held_back = spared.zip(held).map(|(beat, held)| beat.saturating_sub(from_span(held)));
+        let longest = column::<Option<i64>>(first, at!(Claim.held_back))?
+            .map(|lease| spared(from_span(lease)));
+        claim.held_back =
+            longest.zip(held).map(|(longest, held)| longest.saturating_sub(from_span(held)));
         let swept = column::<Option<i64>>(first, at!(Claim.swept))?.map(from_span);
         claim.failed = failed_by_expiry(first, at!(Claim.failed))?;
         // The first row may be there for what is told of the claim itself.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gristmill_core::policy::outcome::{EXPIRED, Next, after_expiry};
-use gristmill_core::policy::reclaim_guard::heartbeat;
+use gristmill_core::policy::reclaim_guard::spared;
 use gristmill_core::stats::MINUTES_KEPT;
 use gristmill_core::worker::WORKER_KEPT;
 use gristmill_core::{AttemptEnd, Queue, Result, SweepReport, TaskId, Token};
@@ -68,7 +68,7 @@ impl Write<'_, '_> {
             if leases == self.limits.reclaimed_leases {
                 break;
             }
-            if self.known.guard.may_reclaim(self.monotonic, heartbeat(expired.length)) {
+            if self.known.guard.may_reclaim(self.monotonic, spared(expired.length)) {
                 let queue = self.numbered(expired.queue)?;
                 leases += 1;
                 taken += self.expire(&queue, lease::token(&expired.token)?, &mut failed)?;
@@ -92,7 +92,7 @@ impl Write<'_, '_> {
             return Ok(None);
         }
         let expired = self.expired_of(number)?;
-        let left = |one: &Expired| guard.held_back(self.monotonic, heartbeat(one.length));
+        let left = |one: &Expired| guard.held_back(self.monotonic, spared(one.length));
         Ok(expired.iter().filter_map(left).min())
     }
 

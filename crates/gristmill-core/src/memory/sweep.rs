@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::facts::id_bytes;
 use super::state::State;
 use crate::policy::outcome::{EXPIRED, Next, after_expiry};
-use crate::policy::reclaim_guard::heartbeat;
+use crate::policy::reclaim_guard::spared;
 use crate::stats::MINUTES_KEPT;
 use crate::worker::WORKER_KEPT;
 use crate::{AttemptEnd, SweepReport, TaskId, Timestamp, Token, WorkerId};
@@ -34,7 +34,7 @@ impl State {
             return false;
         };
         number.is_none_or(|number| number == lease.number)
-            && self.guard.may_reclaim(self.monotonic, heartbeat(lease.length))
+            && self.guard.may_reclaim(self.monotonic, spared(lease.length))
     }
 
     /// How long until the first lease of a queue that ran out is taken back.
@@ -44,7 +44,7 @@ impl State {
         expired
             .filter_map(|(_, token)| self.leases.get(token))
             .filter(|lease| lease.number == number)
-            .filter_map(|lease| self.guard.held_back(self.monotonic, heartbeat(lease.length)))
+            .filter_map(|lease| self.guard.held_back(self.monotonic, spared(lease.length)))
             .min()
     }
 

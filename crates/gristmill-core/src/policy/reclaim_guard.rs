@@ -155,9 +155,18 @@ impl ReclaimGuard {
     }
 }
 
-/// How often a lease of this length is extended.
+/// How often a lease of this length is extended. It is less than what
+/// [`spared`] gives its holder, who may have extended just before a jump: the next
+/// extension takes a while to arrive.
 #[must_use]
 pub fn heartbeat(lease: Duration) -> Duration {
+    lease / 4
+}
+
+/// How long a lease of this length is spared after a jump, so that a holder who is
+/// alive says so.
+#[must_use]
+pub fn spared(lease: Duration) -> Duration {
     lease / 3
 }
 
@@ -184,6 +193,14 @@ mod tests {
         guard.observe(Timestamp::EPOCH.after(SECOND * 3600), SECOND, Duration::ZERO);
         assert!(!guard.may_reclaim(SECOND * 20, SECOND * 20));
         assert!(guard.may_reclaim(SECOND * 21, SECOND * 20));
+    }
+
+    #[test]
+    fn a_heartbeat_sent_just_before_a_jump_is_followed_by_another_in_time() {
+        let late = Duration::from_millis(100);
+        for lease in [2u32, 60, 3600] {
+            assert!(heartbeat(SECOND * lease) + late < spared(SECOND * lease));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::reclaim_guard::heartbeat;
+use super::reclaim_guard;
 use crate::{Leadership, Timestamp, WorkerId};
 
 /// A role as it is on record. It stays there when its holder gives it up: the
@@ -57,7 +57,7 @@ pub fn campaign(
                 let cut = until < known.until;
                 let told = known.told(until.since(now));
                 return (told, cut.then_some(Role { until, ..known }));
-            } else if !mine && let Some(left) = spared(heartbeat(known.hold)) {
+            } else if !mine && let Some(left) = spared(reclaim_guard::spared(known.hold)) {
                 // After a jump its holder has until its next renewal to say that
                 // it is alive.
                 return (known.told(left), None);

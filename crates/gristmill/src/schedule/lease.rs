@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use gristmill_core::policy::reclaim_guard::heartbeat;
 use gristmill_core::{
     Fire, FireAnswer, Leadership, QueueName, Schedule, ScheduleName, StoreError, WorkerId,
 };
@@ -128,7 +129,7 @@ impl DueFind {
                     self.tell(ended, finding);
                     return self.timer.now() < until;
                 }
-                () = self.timer.sleep(self.hold / 3) => self.timer.now(),
+                () = self.timer.sleep(heartbeat(self.hold)) => self.timer.now(),
             };
             let left = until.saturating_duration_since(asked);
             match self.timer.within(left, self.campaign(role)).await {

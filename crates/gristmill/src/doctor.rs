@@ -1,7 +1,7 @@
 //! A look at everything that may be wrong, for `gristmill doctor`.
 
 use gristmill_core::policy::diagnose;
-use gristmill_core::{Clock, Diagnosis, ListRequest, Order, SystemClock};
+use gristmill_core::{Clock, Diagnosis, ListRequest, Order, State, SystemClock, TaskFilter};
 
 use crate::{Error, Mill};
 
@@ -34,8 +34,11 @@ impl Mill {
             None => SystemClock::default().now(),
         };
         let store = self.store();
-        let newest = ListRequest { order: Order::Newest, limit: 1, ..ListRequest::default() };
-        let newest = store.list(newest).await?.tasks;
-        Ok(diagnose::ahead(&store.schedules().await?, &newest, now))
+        // The newest page: what is put after it hides no task that was put ahead.
+        let filter = TaskFilter { state: Some(State::Pending), ..TaskFilter::default() };
+        let limit = store.limits().page;
+        let pending = ListRequest { filter, order: Order::Newest, limit, ..ListRequest::default() };
+        let pending = store.list(pending).await?.tasks;
+        Ok(diagnose::ahead(&store.schedules().await?, &pending, now))
     }
 }

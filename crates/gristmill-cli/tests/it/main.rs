@@ -10,6 +10,7 @@
 mod bad_input;
 mod bench;
 mod bulk;
+mod clock_jumps;
 mod contract;
 mod copy;
 mod doctor;

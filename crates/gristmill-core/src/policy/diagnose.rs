@@ -26,9 +26,10 @@ pub fn queues(queues: &[Queue], stats: &[QueueStats], workers: &[WorkerView]) ->
 }
 
 /// Looks for what lies further ahead of the clock than anybody could have meant:
-/// schedules that are decided, and the newest tasks.
+/// schedules that are decided, and tasks (the newest pending ones) that were put or
+/// tried then.
 #[must_use]
-pub fn ahead(schedules: &[Schedule], newest: &[Task], now: Timestamp) -> Vec<Diagnosis> {
+pub fn ahead(schedules: &[Schedule], pending: &[Task], now: Timestamp) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     for schedule in schedules.iter().filter(|schedule| schedule.is_ahead(now)) {
         let (name, ahead) = (&schedule.declared.name, schedule.decided_until.since(now));
@@ -45,18 +46,27 @@ pub fn ahead(schedules: &[Schedule], newest: &[Task], now: Timestamp) -> Vec<Dia
             ),
         ));
     }
-    let ahead = newest.iter().map(|task| task.created_at.since(now)).max().unwrap_or_default();
-    if ahead > OFF {
+    let ahead: Vec<Duration> =
+        pending.iter().map(|task| last_touched(task).since(now)).filter(|by| *by > OFF).collect();
+    if let Some(most) = ahead.iter().max() {
         found.push(Diagnosis::grave(
             "tasks_ahead",
             format!(
-                "the newest task was put {} s ahead of the clock: the clock was wrong, or is",
-                ahead.as_secs()
+                "{} pending tasks were put or tried up to {} s ahead of the clock: the clock was \
+                 wrong, or is",
+                ahead.len(),
+                most.as_secs()
             ),
             "set the clock right; tasks put meanwhile are due when they say (gristmill list)",
         ));
     }
     found
+}
+
+/// When it was put, or when an attempt of it last ended.
+fn last_touched(task: &Task) -> Timestamp {
+    let ended = task.history.last().map(|attempt| attempt.ended_at);
+    ended.map_or(task.created_at, |ended| ended.max(task.created_at))
 }
 
 fn one(queue: &Queue, stats: &QueueStats, workers: &[WorkerView]) -> Option<Diagnosis> {

@@ -35,8 +35,8 @@ pub(super) struct Engine {
 /// What one look found.
 #[derive(Default)]
 pub(super) struct Look {
-    /// The earliest fire ahead.
-    pub(super) next: Option<Timestamp>,
+    /// The earliest fire ahead, and how far that is.
+    pub(super) next: Option<(Timestamp, Duration)>,
     /// Finders to be run.
     pub(super) finds: Vec<DueFind>,
     /// A fire waits: for room in its queue, or for the store's clock.
@@ -70,7 +70,7 @@ impl Engine {
     /// looking again does not fire it twice.
     pub(super) async fn look(&mut self) -> Result<Look, StoreError> {
         let schedules = self.ask(self.mill.store().schedules()).await?;
-        let now = self.timer.clock().now();
+        let now = self.now().await?;
         let mut look = Look::default();
         self.read.retain(|name, _| schedules.iter().any(|known| known.declared.name == *name));
         for schedule in &schedules {
@@ -87,7 +87,8 @@ impl Engine {
             }
             let Some(times) = self.times(schedule) else { continue };
             let due = times.due(schedule.decided_until, now, declared.missed);
-            look.next = [look.next, due.next].into_iter().flatten().min();
+            let next = due.next.map(|at| (at, at.since(now)));
+            look.next = [look.next, next].into_iter().flatten().min();
             if due.fires.is_empty() && !asked {
                 continue;
             }
@@ -111,6 +112,15 @@ impl Engine {
             }
         }
         Ok(look)
+    }
+
+    /// What is due is asked of the clock that decides it: on a server its own, so
+    /// that a schedule does not wait for a client's clock that is wrong.
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        match self.mill.postgres() {
+            Some(server) => self.ask(server.time()).await,
+            None => Ok(self.timer.clock().now()),
+        }
     }
 
     /// Asks the store one thing.

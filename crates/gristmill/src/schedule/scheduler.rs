@@ -154,7 +154,7 @@ impl Scheduler {
                 engine.report.found += 1;
             }
         }
-        Ok(look.next)
+        Ok(look.next.map(|(at, _)| at))
     }
 
     /// What it did so far.
@@ -214,7 +214,7 @@ impl Scheduler {
                         finding.start(find.name.clone(), find.run());
                     }
                     let most = if look.waits { ROOM_AGAIN } else { LOOK_AGAIN };
-                    look.next.map_or(most, |next| next.since(timer.clock().now()).min(most))
+                    look.next.map_or(most, |(_, wait)| wait.min(most))
                 }
                 Err(StoreError::Closed) => return Err(StoreError::Closed.into()),
                 Err(error) => {

@@ -11,6 +11,7 @@
 mod bulk;
 mod bulk_beside;
 mod clock;
+mod clock_jumps;
 mod contract;
 mod copy;
 mod copy_back;

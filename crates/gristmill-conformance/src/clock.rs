@@ -1,16 +1,16 @@
 //! What a process that starts knows of a jump of the wall clock before its start,
 //! by what the last writer saw: the tests of the stores that keep it.
 
-/// Makes these tests for a store whose `crate::support` has a `Place` with a clock,
-/// and the short verbs.
+/// Makes these tests for a store: the named module has a `Place` with a clock, and
+/// the short verbs.
 #[macro_export]
 macro_rules! clock_tests {
-    () => {
+    ($($support:tt)+) => {
         use gristmill_core::{Clock, Store};
 
         use $crate::short::{settlements, task};
 
-        use crate::support::{Place, claim, declare, put, sound, stats};
+        use $($support)+::{Place, claim, declare, put, sound, stats};
 
         const HOUR: std::time::Duration = std::time::Duration::from_secs(3600);
 

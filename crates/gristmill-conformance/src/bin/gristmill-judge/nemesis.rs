@@ -34,13 +34,15 @@ impl<'a> Nemesis<'a> {
         Nemesis { site, place, journal, dice, faults, troubles: Vec::new(), full_until: None }
     }
 
-    /// Goes on until then.
-    pub(crate) fn rage(&mut self, end: Instant, mut progress: impl FnMut()) -> Result<()> {
+    /// Goes on until then, or until it is told that it is over.
+    pub(crate) fn rage(&mut self, end: Instant, mut over: impl FnMut() -> bool) -> Result<()> {
         while Instant::now() < end {
             std::thread::sleep(Duration::from_millis(40 + self.dice.throw() % 160));
             self.replace_those_who_left()?;
             self.heal(false)?;
-            progress();
+            if over() {
+                break;
+            }
             let Some(fault) = self.dice.pick(&self.faults.clone()) else { continue };
             self.strike(fault)?;
         }

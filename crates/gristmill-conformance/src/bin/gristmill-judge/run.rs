@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gristmill::core::Store;
@@ -135,10 +136,17 @@ fn with_processes(
             site.start(Part::Python(2.5), 2, &[])?;
         }
     }
+    let interrupted = interrupts(&runtime);
     let mut progress = Progress::new(order.time(), order.quiet || json);
     let end = Instant::now() + order.time();
     let mut nemesis = Nemesis::new(&mut site, &mut place, &journal, dice, faults.to_vec());
-    nemesis.rage(end, || progress.step(folder))?;
+    nemesis.rage(end, || {
+        progress.step(folder);
+        interrupted.load(Ordering::Relaxed)
+    })?;
+    if interrupted.load(Ordering::Relaxed) {
+        progress.say("interrupted: what there is is judged; once more ends it at once");
+    }
     let mut troubles = std::mem::take(&mut nemesis.troubles);
     progress.say("everything is healed; what stands is worked off");
     troubles.extend(site.send_all_away(Duration::from_secs(30)));
@@ -155,6 +163,21 @@ fn with_processes(
     standing.write(folder).map_err(|error| error.to_string())?;
     progress.end();
     Ok(troubles)
+}
+
+/// Becomes true with the first Ctrl-C. The second ends the process, and what is
+/// mounted stays so.
+fn interrupts(runtime: &tokio::runtime::Runtime) -> Arc<AtomicBool> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let told = interrupted.clone();
+    runtime.spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() {
+            if told.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+        }
+    });
+    interrupted
 }
 
 /// The verdict of a folder, for `judge`.

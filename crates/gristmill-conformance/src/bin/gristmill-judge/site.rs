@@ -1,6 +1,7 @@
 //! The clients of a run, as processes: started, killed, stopped, sent away.
 
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -90,7 +91,9 @@ impl Site {
             Part::Python(hold) => self.python(hold, &name),
         };
         let said = File::create(self.folder.join(format!("{name}.stderr")));
+        // A Ctrl-C is for the run, which ends them in order.
         let child = command
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(said.map_err(|error| error.to_string())?)

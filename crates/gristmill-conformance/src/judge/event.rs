@@ -178,6 +178,8 @@ pub enum Call {
     },
     /// Tidies up.
     Sweep {},
+    /// Takes back what is past its lease.
+    Reclaim {},
 }
 
 /// What a put says of one task.

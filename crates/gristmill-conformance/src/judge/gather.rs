@@ -207,7 +207,7 @@ impl Case<'_> {
                     }
                 }
             }
-            Call::Commit { .. } | Call::Rollback { .. } => {}
+            Call::Commit { .. } | Call::Rollback { .. } | Call::Reclaim {} => {}
         }
     }
 

@@ -200,6 +200,14 @@ impl Noted {
         .await
     }
 
+    /// Takes back what is past its lease.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn reclaim(&self) -> Result<u64> {
+        self.make(Call::Reclaim {}, self.store.reclaim(), |_| Answer::Fine).await
+    }
+
     /// Tidies up.
     ///
     /// # Errors

@@ -48,7 +48,11 @@ impl Client {
             }
             if swept.elapsed() > Duration::from_millis(500) {
                 swept = Instant::now();
-                let _ = self.noted.sweep().await;
+                if self.dice.once_in(2) {
+                    let _ = self.noted.sweep().await;
+                } else {
+                    let _ = self.noted.reclaim().await;
+                }
             }
             self.rest(Duration::from_millis(1)).await;
         }

@@ -14,6 +14,7 @@ mod keys;
 mod leases;
 mod leftovers;
 mod order;
+mod outcome;
 mod schedules;
 mod settled;
 mod torn;
@@ -27,6 +28,7 @@ type Check = fn(&Case<'_>, &mut Found<'_>);
 pub(super) const ALL: &[Check] = &[
     kept::check,
     settled::check,
+    outcome::check,
     claims::check,
     leases::check,
     keys::check,

@@ -107,7 +107,7 @@ fn two_leases() {
     second(300).breaks("two leases");
     second(720).is_sound();
     // Given back before.
-    second(300).settle(100, 1, "a", How::Release, Some(recorded(Went::Pending))).is_sound();
+    second(300).settle(100, 1, "a", How::Retry, Some(recorded(Went::Pending))).is_sound();
     // Extended: it lasts longer.
     let call = Call::Extend { token: "a".to_owned(), lease_ms: LEASE_MS };
     let lasts = Answer::Extended { cancelled: Vec::new(), lost: Vec::new() };
@@ -148,7 +148,11 @@ fn slots() {
         |task, slot| Given { slot: Some(slot), group: Some("g".to_owned()), ..given(task, 1) };
     let two = |first, second| {
         let mut tale = tale();
-        tale.puts(1, "slots", 1).puts(2, "slots", 2);
+        for task in [1, 2] {
+            let group = Some("g".to_owned());
+            let wanted = Wanted { group, ..wanted(&format!("p{task}")) };
+            tale.put(1, "slots", wanted, PutSaid::Enqueued(task));
+        }
         tale.claim(10, "slots", "a", vec![slot(1, first)]);
         tale.claim(20, "slots", "b", vec![slot(2, second)]);
         tale.done(30, 1, "a").done(40, 2, "b");

@@ -5,6 +5,7 @@ mod fate;
 mod flow;
 mod key;
 mod lease;
+mod outcome;
 
 use super::event::{
     Answer, Call, Ending, Fault, FaultKind, Follow, Given, How, Line, Phase, PutSaid, SettleSaid,
@@ -51,7 +52,7 @@ fn keyed(payload: &str) -> Wanted {
 }
 
 fn given(task: i64, claims: u32) -> Given {
-    Given { task, payload: format!("p{task}"), claims, attempt: 1, ..Given::default() }
+    Given { task, payload: format!("p{task}"), claims, attempt: claims, ..Given::default() }
 }
 
 fn recorded(went: Went) -> SettleSaid {

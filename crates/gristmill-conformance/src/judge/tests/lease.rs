@@ -117,6 +117,8 @@ fn two_leases() {
     // After a jump of the clock it has a heartbeat's time.
     second(300).fault(200, FaultKind::Clock).breaks("two leases");
     second(500).fault(200, FaultKind::Clock).is_sound();
+    // Back and forth: who did not look in between saw no jump.
+    second(300).fault(200, FaultKind::Clock).fault(250, FaultKind::Clock).is_sound();
     // The store's own record.
     let mut by_the_store = running("plain");
     by_the_store.settle(20, 1, "a", How::Fail, Some(recorded(Went::Failed)));

@@ -92,10 +92,11 @@ LANGUAGE sql STABLE AS $$
                  WHEN p_outcome = 'release' AND (NOT p_started OR p_releases < p_free) THEN 1
                  WHEN p_attempts >= p_max THEN 2
                  ELSE 1 END)::smallint,
-           CASE WHEN p_outcome = 'release' THEN coalesce(p_at, p_run_at)
+           -- Not ahead of now: it was due when it was claimed, so the clock went back.
+           CASE WHEN p_outcome = 'release' THEN coalesce(p_at, least(p_run_at, p_now))
                 WHEN p_outcome = 'retry' THEN p_at
                 -- The first expiry keeps the old place.
-                WHEN p_outcome = 'expired' AND p_expiries = 0 THEN p_run_at
+                WHEN p_outcome = 'expired' AND p_expiries = 0 THEN least(p_run_at, p_now)
                 -- Not by later(): it names what it is given twice, and would be
                 -- called a task instead of being part of the statement.
                 ELSE least(p_now + gristmill.span(gristmill.backoff(p_base, p_cap,

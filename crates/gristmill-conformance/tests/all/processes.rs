@@ -34,8 +34,11 @@ fn is_found_sound(store: &str, seconds: &str, faults: &str) {
     let again = judge(&["judge", &run, "--json"]);
     let again: Verdict = serde_json::from_slice(&again.stdout).expect("a verdict");
     assert_eq!(again, verdict);
-    let ledger = std::fs::read_to_string(&ledger).expect("a ledger");
-    assert_eq!(ledger.lines().count(), 1);
+    let lines = std::fs::read_to_string(&ledger).expect("a ledger");
+    assert_eq!(lines.lines().count(), 1);
+    let sum = judge(&["ledger", &ledger]);
+    let said = String::from_utf8_lossy(&sum.stdout).into_owned();
+    assert!(sum.status.success() && said.contains("| all | 1 |"), "{said}");
 }
 
 #[test]

@@ -39,6 +39,12 @@ pub(crate) enum Command {
         #[arg(long, default_value = "sqlite:")]
         store: String,
     },
+    /// Sums up what the runs of a ledger came to.
+    Ledger {
+        /// The file.
+        #[arg(default_value = "target/judge/ledger.jsonl")]
+        file: PathBuf,
+    },
     /// A client of a run, started by it.
     #[command(hide = true)]
     Client(ClientOrder),

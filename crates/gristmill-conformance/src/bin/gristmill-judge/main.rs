@@ -5,6 +5,7 @@ mod args;
 mod client;
 mod clock;
 mod disk;
+mod ledger;
 mod nemesis;
 mod place;
 mod report;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
             report::faults(&store, cli.json);
             Ok(true)
         }
+        Command::Ledger { file } => ledger::sum_up(&file, cli.json),
         Command::Client(order) => client::run(&order).map(|()| true),
     };
     match ended {

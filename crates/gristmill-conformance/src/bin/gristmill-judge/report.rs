@@ -1,44 +1,14 @@
 //! What is said: progress while it runs, the verdict, the ledger.
 
-use std::fs::OpenOptions;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gristmill_conformance::judge::{FaultKind, Verdict};
-use serde::Serialize;
 
 use crate::Result;
+use crate::ledger::Entry;
 use crate::place::Kind;
-
-/// A run's result: a line of the ledger.
-#[derive(Debug, Serialize)]
-pub(crate) struct Entry {
-    pub(crate) store: String,
-    pub(crate) seed: u64,
-    /// How long clients and faults went on.
-    pub(crate) seconds: u64,
-    /// How long all of it took.
-    pub(crate) took: u64,
-    pub(crate) judged_in_ms: u128,
-    pub(crate) faults: Vec<String>,
-    pub(crate) folder: String,
-    pub(crate) verdict: Verdict,
-}
-
-impl Entry {
-    /// Appends it to the ledger, whole: several runs may write at once.
-    pub(crate) fn append(&self, ledger: &Path) -> Result<()> {
-        let words = |error: std::io::Error| format!("{}: {error}", ledger.display());
-        if let Some(folder) = ledger.parent() {
-            std::fs::create_dir_all(folder).map_err(words)?;
-        }
-        let mut line = serde_json::to_string(self).map_err(|error| error.to_string())?;
-        line.push('\n');
-        let file = OpenOptions::new().create(true).append(true).open(ledger);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(words)
-    }
-}
 
 /// Says what a run shows.
 pub(crate) fn tell(entry: &Entry, json: bool) {

@@ -14,9 +14,10 @@ use gristmill_conformance::judge::{
 };
 
 use crate::args::RunOrder;
+use crate::ledger::Entry;
 use crate::nemesis::{Nemesis, crew};
 use crate::place::{Kind, Place};
-use crate::report::{self, Entry, Progress};
+use crate::report::{self, Progress};
 use crate::site::{Part, Site};
 use crate::{Result, store};
 
@@ -50,7 +51,7 @@ pub(crate) fn run(order: &RunOrder, json: bool) -> Result<bool> {
         seed: order.seed,
         seconds: order.time().as_secs(),
         took: begun.elapsed().as_secs(),
-        judged_in_ms: judging.elapsed().as_millis(),
+        judged_in_ms: u64::try_from(judging.elapsed().as_millis()).unwrap_or(u64::MAX),
         faults: faults.iter().map(|fault| fault.word().to_owned()).collect(),
         folder: folder.display().to_string(),
         verdict,

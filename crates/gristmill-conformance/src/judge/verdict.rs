@@ -49,6 +49,10 @@ pub struct Tally {
     pub duplicates: u64,
     /// Puts answered *replaced*.
     pub replaced: u64,
+    /// Puts answered *duplicate* that stood by themselves later, because what stood for
+    /// them ran before their commit, or at the same moment.
+    #[serde(default)]
+    pub put_again: u64,
     /// Tasks given to claims.
     pub taken: u64,
     /// Tasks that were given more than once.
@@ -154,7 +158,10 @@ fn tally(case: &Case<'_>) -> Tally {
     for put in &case.puts {
         match (&put.said, put.effect) {
             (Some(PutSaid::Enqueued(_)), Effect::Told) => tally.enqueued += 1,
-            (Some(PutSaid::Duplicate(_)), Effect::Told) => tally.duplicates += 1,
+            (Some(PutSaid::Duplicate(_)), Effect::Told) => {
+                tally.duplicates += 1;
+                tally.put_again += u64::from(case.seen.contains_key(&put.wanted.payload));
+            }
             (Some(PutSaid::Replaced(_)), Effect::Told) => tally.replaced += 1,
             _ => {}
         }

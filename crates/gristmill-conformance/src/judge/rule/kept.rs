@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::case::{Case, Effect, Life, PutTry};
+use super::super::case::{Case, Effect, Life};
 use super::super::event::{PutSaid, Went};
 use super::super::verdict::Found;
 
@@ -131,19 +131,6 @@ fn strangers(case: &Case<'_>, found: &mut Found<'_>) {
     }
 }
 
-/// Whether a duplicate may have been put again by itself: the task that stood for
-/// it may have been claimed before its commit, or an operator took that task away.
-fn put_again(case: &Case<'_>, put: &PutTry, task: i64) -> bool {
-    let takes = case.lives.get(&task).into_iter().flat_map(|life| &life.takes);
-    let mut takes = takes.map(|take| &case.takes[*take]);
-    let committed = put.committing.map_or(put.span.heard, |_| u64::MAX);
-    let removed = ["cancel", "discard", "resolve", "retry"];
-    case.plan.puts_again()
-        && (takes.any(|take| take.span.called <= committed)
-            || case.acts(task, &put.queue).any(|act| act.may_be(&removed))
-            || put.committing.is_some())
-}
-
 /// What was refused, was a duplicate or was not written does not stand.
 fn refused(case: &Case<'_>, found: &mut Found<'_>) {
     let mut fate: HashMap<&str, bool> = HashMap::new();
@@ -153,7 +140,9 @@ fn refused(case: &Case<'_>, found: &mut Found<'_>) {
             Effect::Nothing => false,
             Effect::Told => match put.said {
                 Some(PutSaid::Enqueued(_) | PutSaid::Replaced(_)) => true,
-                Some(PutSaid::Duplicate(task)) => put_again(case, put, task),
+                // Put again by itself. That a run had begun after it all the same is not
+                // held against a store: it is counted.
+                Some(PutSaid::Duplicate(_)) => case.plan.puts_again(),
                 Some(PutSaid::Refused(_)) | None => false,
             },
         };

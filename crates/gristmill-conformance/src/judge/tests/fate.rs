@@ -90,17 +90,15 @@ fn refused_and_stands() {
     refused(Some(error(false))).breaks("refused and stands");
     refused(Some(error(true))).is_sound();
     refused(None).is_sound();
-    // A duplicate does not stand, unless it was put again: what stood for it may
-    // have been claimed before its commit.
-    let duplicate = |claimed: u64| {
-        let mut tale = tale();
-        tale.put(1, "plain", keyed("p1"), PutSaid::Enqueued(1));
-        let key = |task| Given { key: Some("k".to_owned()), ..given(task, 1) };
-        tale.claim(claimed, "plain", "a", vec![key(1)]).done(claimed + 5, 1, "a");
-        tale.put(10, "plain", keyed("p2"), PutSaid::Duplicate(1));
-        tale.claim(50, "plain", "b", vec![key(2)]).done(60, 2, "b");
-        tale
-    };
-    duplicate(20).breaks("refused and stands");
-    duplicate(10).is_sound();
+    // A duplicate does not stand, but where it is put again by itself.
+    let mut duplicate = tale();
+    duplicate.put(1, "plain", keyed("p1"), PutSaid::Enqueued(1));
+    let key = |task| Given { key: Some("k".to_owned()), ..given(task, 1) };
+    duplicate.put(10, "plain", keyed("p2"), PutSaid::Duplicate(1));
+    duplicate.claim(20, "plain", "a", vec![key(1)]).done(30, 1, "a");
+    duplicate.claim(50, "plain", "b", vec![key(2)]).done(60, 2, "b").is_sound();
+    assert_eq!(duplicate.verdict().tally.put_again, 1);
+    let elsewhere = Plan { store: "sqlite".to_owned(), ..plan() };
+    let verdict = judge(&duplicate.history, &elsewhere, &duplicate.standing);
+    assert!(verdict.counted.contains_key("refused and stands"), "{verdict:?}");
 }

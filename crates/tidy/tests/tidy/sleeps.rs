@@ -18,6 +18,12 @@ enum Why {
 /// Files of tests that sleep: how often, why, and what would be lost without.
 const SLEEPS: &[(&str, Why, usize, &str)] = &[
     (
+        "crates/gristmill-cli/tests/it/clock_jumps.rs",
+        Why::Drives,
+        1,
+        "for how long the clock is wrong",
+    ),
+    (
         "crates/gristmill-cli/tests/it/orphan.rs",
         Why::Looks,
         1,
@@ -51,11 +57,49 @@ const SLEEPS: &[(&str, Why, usize, &str)] = &[
         "a server that stands still",
     ),
     ("crates/gristmill-conformance/src/bin/gristmill-judge/site.rs", Why::Looks, 1, "who has left"),
+    (
+        "crates/gristmill-conformance/src/bin/gristmill-judge/store.rs",
+        Why::Looks,
+        1,
+        "asks again until it opens",
+    ),
     ("crates/gristmill-conformance/src/crash/child.rs", Why::Looks, 3, "asks again until answered"),
     ("crates/gristmill-conformance/src/crash/faults.rs", Why::Looks, 1, "whether it was hit"),
     ("crates/gristmill-conformance/src/crash/nemesis.rs", Why::Drives, 1, "when to kill"),
     ("crates/gristmill-conformance/src/crash/nemesis.rs", Why::Looks, 1, "what was written"),
     ("crates/gristmill-conformance/src/crash/power.rs", Why::Drives, 1, "when to cut"),
+    (
+        "crates/gristmill-conformance/src/judge/client/drain.rs",
+        Why::Looks,
+        2,
+        "asks again until nothing is left",
+    ),
+    ("crates/gristmill-conformance/src/judge/client/mod.rs", Why::Drives, 1, "rests between calls"),
+    (
+        "crates/gristmill-conformance/src/judge/client/operator.rs",
+        Why::Drives,
+        2,
+        "a person's pace",
+    ),
+    (
+        "crates/gristmill-conformance/src/judge/client/producer.rs",
+        Why::Drives,
+        3,
+        "lets workers catch up; asks again",
+    ),
+    ("crates/gristmill-conformance/src/judge/client/scheduler.rs", Why::Drives, 2, "when to look"),
+    (
+        "crates/gristmill-conformance/src/judge/client/worker.rs",
+        Why::Looks,
+        2,
+        "asks again until answered",
+    ),
+    (
+        "crates/gristmill-conformance/src/judge/together.rs",
+        Why::Drives,
+        2,
+        "how long they work together",
+    ),
     ("crates/gristmill-core/src/watchdog.rs", Why::Looks, 1, "whether a thread has ended"),
     ("crates/gristmill-pgserver/src/bouncer.rs", Why::Looks, 1, "whether it listens"),
     ("crates/gristmill-pgserver/src/cluster.rs", Why::Looks, 1, "whether a server has left"),

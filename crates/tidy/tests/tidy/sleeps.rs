@@ -100,6 +100,18 @@ const SLEEPS: &[(&str, Why, usize, &str)] = &[
         2,
         "how long they work together",
     ),
+    (
+        "crates/gristmill-conformance/tests/all/defects/flawed/port.rs",
+        Why::Drives,
+        1,
+        "the defect: it hears no wake-up",
+    ),
+    (
+        "crates/gristmill-conformance/tests/all/defects/flawed/told.rs",
+        Why::Drives,
+        1,
+        "the defect: a reclaim in two steps",
+    ),
     ("crates/gristmill-core/src/watchdog.rs", Why::Looks, 1, "whether a thread has ended"),
     ("crates/gristmill-pgserver/src/bouncer.rs", Why::Looks, 1, "whether it listens"),
     ("crates/gristmill-pgserver/src/cluster.rs", Why::Looks, 1, "whether a server has left"),

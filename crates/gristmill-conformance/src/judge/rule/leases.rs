@@ -49,6 +49,16 @@ fn too_early(case: &Case<'_>, first: &Take, second: &Take) -> bool {
 /// Jumps that are less far apart may look like none.
 const NEAR: u64 = 1_000_000;
 
+/// Until when a take holds its slot, at the least: not when its task was taken back
+/// and given out anew.
+fn slot_until(case: &Case<'_>, take: &Take) -> u64 {
+    let takes = case.lives.get(&take.given.task).into_iter().flat_map(|life| &life.takes);
+    let later =
+        takes.map(|at| &case.takes[*at]).filter(|other| other.given.claims > take.given.claims);
+    let later = later.map(|other| other.span.called).min().unwrap_or(u64::MAX);
+    case.held_until(take).min(later)
+}
+
 fn slots(case: &Case<'_>, found: &mut Found<'_>) {
     let mut last: HashMap<(&str, Option<&str>, u32), &Take> = HashMap::new();
     for take in &case.takes {
@@ -62,7 +72,8 @@ fn slots(case: &Case<'_>, found: &mut Found<'_>) {
         let place = (take.queue.as_str(), take.given.group.as_deref(), slot);
         if let Some(first) = last.get(&place)
             && first.given.task != task
-            && first.span.heard < case.held_until(take)
+            && first.span.heard < slot_until(case, take)
+            && take.span.heard < slot_until(case, first)
             && too_early(case, first, take)
         {
             let words = format!("tasks {} and {task} hold slot {slot} at once", first.given.task);
@@ -70,7 +81,7 @@ fn slots(case: &Case<'_>, found: &mut Found<'_>) {
             found.tell("slots", words, lines);
         }
         let longer = last.get(&place).is_none_or(|first| {
-            case.held_until(first) < case.held_until(take) || first.given.task == task
+            slot_until(case, first) < slot_until(case, take) || first.given.task == task
         });
         if longer {
             last.insert(place, take);

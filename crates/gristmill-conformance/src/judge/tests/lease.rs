@@ -164,3 +164,22 @@ fn slots() {
     two(0, 2).breaks("slots");
     two(0, 1).is_sound();
 }
+
+#[test]
+fn a_slot_that_was_taken_back_is_free() {
+    let slot = |task, claims| Given { slot: Some(0), ..given(task, claims) };
+    let mut tale = tale();
+    tale.puts(1, "slots", 1).puts(2, "slots", 2);
+    // This one stood still after it had asked, and was given its task at 600.
+    let call =
+        Call::Claim { queue: "slots".to_owned(), max: 9, token: "a".to_owned(), source: None };
+    let tasks = vec![slot(1, 1)];
+    let answer = Answer::Claim { tasks, lease_ms: LEASE_MS, token: None, failed: Vec::new() };
+    tale.says(10, call, Some((600, answer)));
+    let lasts = Answer::Extended { cancelled: Vec::new(), lost: Vec::new() };
+    let call = Call::Extend { token: "a".to_owned(), lease_ms: LEASE_MS };
+    tale.says(601, call, Some((602, lasts))).done(1_400, 1, "a");
+    // Meanwhile another had the slot, lost it after a jump, and somebody ended its task.
+    tale.claim(20, "slots", "b", vec![slot(2, 1)]).fault(100, FaultKind::Clock);
+    tale.claim(500, "slots", "c", vec![slot(2, 2)]).done(510, 2, "c").is_sound();
+}

@@ -45,3 +45,28 @@ async fn a_cancel_reaches_a_task_that_comes_back_or_is_claimed_meanwhile() {
             .unwrap();
     }
 }
+
+/// What was answered as its duplicate goes with it, and is not put again later.
+#[tokio::test]
+async fn rule_06_a_cancelled_task_takes_its_duplicates_along() {
+    let database = database_within().await;
+    let client = application(&database.url()).await;
+    for unique in ["pending", "active"] {
+        client
+            .batch_execute(&format!(
+                "SELECT gristmill.add_queue('{unique}', '{{\"unique\": \"{unique}\"}}')"
+            ))
+            .await
+            .unwrap();
+        let put = format!("SELECT id FROM gristmill.enqueue('{unique}', '{{}}', key => '1')");
+        let id: i64 = client.query_one(&put, &[]).await.unwrap().get(0);
+        assert_eq!(client.query_one(&put, &[]).await.unwrap().get::<_, i64>(0), id);
+        let cancelled = client.query_one("SELECT gristmill.cancel($1)", &[&id]).await.unwrap();
+        assert_eq!(cancelled.get::<_, String>(0), "moved");
+        client.batch_execute("SELECT gristmill.maintain()").await.unwrap();
+        let standing = client.query("SELECT id FROM gristmill.tasks", &[]).await.unwrap();
+        assert!(standing.is_empty(), "{unique}: {}", standing.len());
+        let left = client.query("SELECT FROM gristmill.marker", &[]).await.unwrap();
+        assert!(left.is_empty(), "{unique}: nothing is left over");
+    }
+}

@@ -102,6 +102,11 @@ BEGIN
                AND gristmill.free_keys(v_task.queue, ARRAY[v_task.key], true, p_now) > 0 THEN
                 woken := v_task.queue;
             END IF;
+            -- What was answered as its duplicate is cancelled with it. Of one that
+            -- waits behind a task in flight too: that task's end is still to come.
+            IF NOT v_task.in_flight AND v_task.key IS NOT NULL THEN
+                PERFORM gristmill.take_markers(v_task.queue, ARRAY[v_task.key], false);
+            END IF;
             answer := 'moved';
             RETURN;
         END IF;

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::migration;
-use crate::sql::Sql;
+use crate::sql::{Sql, bind};
 
 fn schema() -> Connection {
     let conn = Connection::open_in_memory().expect("a database");
@@ -101,9 +101,9 @@ fn a_claim_reads_the_front_of_its_level_and_no_more() {
 }
 
 /// What a statement costs SQLite, in steps of its machine.
-fn steps(conn: &Connection, sql: Sql) -> i32 {
+fn steps(conn: &Connection, sql: Sql, given: impl rusqlite::Params) -> i32 {
     let mut statement = conn.prepare(sql.text()).expect("prepared");
-    let mut rows = statement.raw_query();
+    let mut rows = statement.query(given).expect("bound");
     while rows.next().expect("a row").is_some() {}
     drop(rows);
     statement.get_status(rusqlite::StatementStatus::VmStep)
@@ -143,7 +143,63 @@ async fn nothing_costs_more_whatever_the_statistics_say() {
     let (_large, many) = grown(1_000).await;
     no_scans(&many);
     for sql in [Sql::CheckCounts, Sql::CheckLeases, Sql::CheckProcessing, Sql::CheckTasks] {
-        let (few, many) = (steps(&few, sql), steps(&many, sql));
+        let (few, many) = (steps(&few, sql, []), steps(&many, sql, []));
         assert!(many < 6 * few.max(100), "{sql:?}: {few} steps for 250 tasks, {many} for 1,000");
+    }
+}
+
+/// A file with two failed tasks of the first queue, `others` failed ones of the
+/// second between them, and as many that wait; with the queues' numbers.
+async fn failed(others: usize) -> (tempfile::TempDir, Connection, Vec<u32>) {
+    use gristmill_conformance::short::{name, request, settlements, task};
+    use gristmill_core::{ClaimRequest, Declaration, Outcome, Store, Token, WorkerId};
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("failed.db");
+    let store = crate::SqliteStore::open(&path, crate::Options::default()).expect("a store");
+    for queue in ["q", "r"] {
+        store.declare_queue(Declaration::new(name(queue))).await.expect("declared");
+    }
+    for (queue, tasks) in [("q", 1), ("r", others), ("q", 1)] {
+        let _ = store.put(request(queue, vec![task("1"); tasks])).await.expect("put");
+        let claim = ClaimRequest {
+            queue: name(queue),
+            max: tasks,
+            lease: None,
+            worker: WorkerId::new("w").expect("a name"),
+            source: None,
+            token: Token::random().expect("random"),
+        };
+        let claim = store.claim(claim).await.expect("claimed");
+        let outcome = Outcome::Fail("never".to_owned());
+        store.settle(settlements(&claim, &outcome)).await.expect("settled");
+        let _ = store.put(request("r", vec![task("1"); tasks])).await.expect("put");
+    }
+    let numbers = store.stats().await.expect("stats").iter().map(|queue| queue.number).collect();
+    store.close().await.expect("closed");
+    let conn = crate::open::writer(&path, &crate::Options::default()).expect("a connection");
+    (folder, conn, numbers)
+}
+
+/// However many tasks failed, and however many wait: a page of the failed list
+/// costs what stands on it, of one queue and of all. A plan does not tell, for who
+/// walks along all ids to find a queue's few is said to search, too.
+#[tokio::test]
+async fn a_page_of_the_failed_list_costs_what_stands_on_it() {
+    let (_small, few, queues) = failed(100).await;
+    let (_large, many, _) = failed(800).await;
+    let pages = [
+        (Sql::ListFailedQueueOldest, Sql::ListFailedOldest, 0),
+        (Sql::ListFailedQueueNewest, Sql::ListFailedNewest, i64::MAX),
+    ];
+    for (of_queue, of_all, from) in pages {
+        for queue in &queues {
+            let page = |conn: &Connection| {
+                steps(conn, of_queue, bind!(ListFailedQueueOldest { from, queue, limit: 10 }))
+            };
+            assert_eq!(page(&few), page(&many), "{of_queue:?} of {queue}");
+        }
+        let page =
+            |conn: &Connection| steps(conn, of_all, bind!(ListFailedOldest { from, limit: 10 }));
+        assert_eq!(page(&few), page(&many), "{of_all:?}");
     }
 }

@@ -5,18 +5,19 @@ use crate::kitchen::Kitchen;
 const LINES: [&str; 6] =
     ["2 eggs", "3 eggs", "1 can chopped tomatoes", "100 g butter", "2 onions", "1 kg flour"];
 
+/// Of either kind, for each has a claim of its own: `claim.sql`, `claim_matched.sql`.
 #[test]
 fn a_worker_takes_only_lines_of_its_source() {
-    let kitchen = Kitchen::new();
-    assert_eq!(kitchen.put("scraper", &LINES), "6 lines put");
-    assert_eq!(kitchen.put("manual", &["3 cloves garlic"]), "1 lines put");
-    let said = kitchen.run(&["worker.sh", "manual"]);
-    assert!(said.contains("(recorded)") && said.lines().count() == 1, "{said}");
-    assert_eq!(kitchen.ask("SELECT ready, processing FROM gristmill.stats()"), "6|0");
-    assert_eq!(
-        kitchen.ask("SELECT i.name FROM recipe_line l JOIN ingredient i ON i.id = l.ingredient"),
-        "garlic"
-    );
+    for worker in [&["worker.sh", "manual"][..], &["worker.py", "--source", "manual"]] {
+        let kitchen = Kitchen::new();
+        assert_eq!(kitchen.put("scraper", &LINES), "6 lines put");
+        assert_eq!(kitchen.put("manual", &["3 cloves garlic"]), "1 lines put");
+        let said = kitchen.run(worker);
+        assert!(said.contains("(recorded)") && said.lines().count() == 1, "{worker:?}: {said}");
+        assert_eq!(kitchen.ask("SELECT ready, processing FROM gristmill.stats()"), "6|0");
+        let matched = "SELECT i.name FROM recipe_line l JOIN ingredient i ON i.id = l.ingredient";
+        assert_eq!(kitchen.ask(matched), "garlic");
+    }
 }
 
 #[test]

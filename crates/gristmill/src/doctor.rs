@@ -1,7 +1,7 @@
 //! A look at everything that may be wrong, for `gristmill doctor`.
 
 use gristmill_core::policy::diagnose;
-use gristmill_core::{Clock, Diagnosis, ListRequest, Order, State, SystemClock, TaskFilter};
+use gristmill_core::{Diagnosis, ListRequest, Order, State, SystemClock, TaskFilter};
 
 use crate::{Error, Mill};
 
@@ -29,10 +29,7 @@ impl Mill {
     /// # Errors
     /// When the store cannot answer.
     pub async fn ahead_of_the_clock(&self) -> Result<Vec<Diagnosis>, Error> {
-        let now = match self.postgres() {
-            Some(server) => server.time().await?,
-            None => SystemClock::default().now(),
-        };
+        let now = self.now(&SystemClock::default()).await?;
         let store = self.store();
         // The newest page: what is put after it hides no task that was put ahead.
         let filter = TaskFilter { state: Some(State::Pending), ..TaskFilter::default() };

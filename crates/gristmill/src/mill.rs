@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::observed::{Observed, StoreEvent, Verbs};
-use gristmill_core::{Store, StoreError};
+use gristmill_core::{Clock, Store, StoreError, Timestamp};
 use gristmill_files::FilesStore;
 use gristmill_postgres::PostgresStore;
 use gristmill_sqlite::SqliteStore;
@@ -128,6 +128,15 @@ impl Mill {
     #[must_use]
     pub fn postgres(&self) -> Option<&Arc<PostgresStore>> {
         self.postgres.as_ref()
+    }
+
+    /// Now, by the clock that decides what is due: on a server its own, elsewhere
+    /// the one that this process has.
+    pub(crate) async fn now(&self, ours: &dyn Clock) -> Result<Timestamp, StoreError> {
+        match &self.postgres {
+            Some(server) => server.time().await,
+            None => Ok(ours.now()),
+        }
     }
 
     /// The store with all its verbs.

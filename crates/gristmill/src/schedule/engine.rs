@@ -70,7 +70,8 @@ impl Engine {
     /// looking again does not fire it twice.
     pub(super) async fn look(&mut self) -> Result<Look, StoreError> {
         let schedules = self.ask(self.mill.store().schedules()).await?;
-        let now = self.now().await?;
+        // Not this machine's: a schedule would wait for a client's clock that is wrong.
+        let now = self.ask(self.mill.now(self.timer.clock().as_ref())).await?;
         let mut look = Look::default();
         self.read.retain(|name, _| schedules.iter().any(|known| known.declared.name == *name));
         for schedule in &schedules {
@@ -112,15 +113,6 @@ impl Engine {
             }
         }
         Ok(look)
-    }
-
-    /// What is due is asked of the clock that decides it: on a server its own, so
-    /// that a schedule does not wait for a client's clock that is wrong.
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        match self.mill.postgres() {
-            Some(server) => self.ask(server.time()).await,
-            None => Ok(self.timer.clock().now()),
-        }
     }
 
     /// Asks the store one thing.

@@ -3,25 +3,84 @@
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 use gristmill_core::{Result, State, TaskId, Timestamp};
 
-use crate::errors::fault;
+use crate::errors::{At, fault};
 use crate::held::Held;
 use crate::ids::{self, Id};
 use crate::intent::Keep;
-use crate::spool::STATE;
+use crate::segment::Next;
+use crate::spool::{STATE, Spool};
 use crate::{disk, snapshot, spool};
 
 /// A state that is true from this segment on, once the files are synced.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    segment: u64,
-    text: String,
-    /// Callers' ids since the one before, and how they are written.
+    pub(crate) segment: u64,
+    texts: Arc<Texts>,
+    /// Callers' ids since the one before.
     new_ids: BTreeSet<Id>,
-    ids: ids::Text,
     now: Timestamp,
+}
+
+/// What is to be written.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    segment: u64,
+    state: String,
+    ids: ids::Text,
+}
+
+impl Texts {
+    /// Writes them where nobody looks, durably. No two processes prepare the same
+    /// segment, so no turn is needed.
+    pub(crate) fn write_aside(&self, spool: &Spool) -> Result<()> {
+        let ids = self.ids.as_str().map(|ids| (ids_aside(spool, self.segment), ids));
+        let state = (state_aside(spool, self.segment), self.state.as_str());
+        for (path, text) in ids.into_iter().chain([state]) {
+            let file = spool.write_new(&path, text.as_bytes()).at(&path)?;
+            spool.sync_file(&path, &file).at(&path)?;
+        }
+        Ok(())
+    }
+}
+
+fn state_aside(spool: &Spool, segment: u64) -> std::path::PathBuf {
+    spool.on_its_way(&format!("{STATE}-{segment:08}"))
+}
+
+fn ids_aside(spool: &Spool, segment: u64) -> std::path::PathBuf {
+    spool.on_its_way(&format!("ids-{segment:08}"))
+}
+
+impl Prepared {
+    pub(crate) fn texts(&self) -> Arc<Texts> {
+        self.texts.clone()
+    }
+
+    pub(crate) fn has_ids(&self) -> bool {
+        self.texts.ids.as_str().is_some()
+    }
+
+    pub(crate) fn name_ids(&self, spool: &Spool) -> Result<()> {
+        let path = spool.at(&ids::name(self.segment));
+        spool.rename(&ids_aside(spool, self.segment), &path).at(&path)
+    }
+
+    pub(crate) fn name_state(&self, spool: &Spool) -> Result<()> {
+        let path = spool.at(STATE);
+        spool.rename(&state_aside(spool, self.segment), &path).at(&path)
+    }
+
+    /// What was written aside is not needed.
+    pub(crate) fn drop_asides(&self, spool: &Spool) {
+        for path in [ids_aside(spool, self.segment), state_aside(spool, self.segment)] {
+            // What stays is deleted at the next opening.
+            let _ = spool.unlink(&path);
+        }
+    }
 }
 
 impl Held {
@@ -37,8 +96,8 @@ impl Held {
             self.catch_up(now)?;
         }
         self.make_files_durable()?;
-        let prepared = self.begin_checkpoint(now)?;
-        self.finish_checkpoint(&prepared, keep)
+        let prepared = self.begin_checkpoint(now, Next::Missing)?;
+        self.finish_checkpoint(prepared, keep)
     }
 
     /// Makes durable what nobody may have synced, in a segment of its own: after
@@ -69,38 +128,51 @@ impl Held {
     /// Begins a new segment. The state as of now may be written once all files
     /// are synced, however far the intent has gone by then: what comes is in
     /// the new segment, and rolling forward from there leads to the same end.
-    pub(crate) fn begin_checkpoint(&mut self, now: Timestamp) -> Result<Prepared> {
+    pub(crate) fn begin_checkpoint(&mut self, now: Timestamp, next: Next) -> Result<Prepared> {
         if self.unapplied {
             self.catch_up(now)?;
         }
-        self.intent.rotate()?;
+        self.intent.rotate(next)?;
         let segment = self.intent.position().segment;
-        let text = snapshot::text(&self.ledger, segment, now)?;
+        let state = snapshot::text(&self.ledger, segment, now)?;
         let ids = ids::text(&self.spool, &self.ledger, &self.new_ids)?;
         self.touched = crate::touched::Touched::default();
         let new_ids = std::mem::take(&mut self.new_ids);
-        Ok(Prepared { segment, text, new_ids, ids, now })
+        Ok(Prepared { segment, texts: Arc::new(Texts { segment, state, ids }), new_ids, now })
     }
 
     /// Writes the state, unless another process has written a later one.
-    pub(crate) fn finish_checkpoint(&mut self, prepared: &Prepared, keep: Keep) -> Result<()> {
-        let written = snapshot::segment(&self.spool)?;
-        let replaced = if written < prepared.segment {
-            ids::write(&self.spool, prepared.segment, &prepared.ids)
-                .and_then(|()| self.spool.replace(STATE, prepared.text.as_bytes()))
+    fn finish_checkpoint(&mut self, prepared: Prepared, keep: Keep) -> Result<()> {
+        let replaced = if snapshot::segment(&self.spool)? < prepared.segment {
+            let Texts { segment, state, ids } = prepared.texts.as_ref();
+            ids::write(&self.spool, *segment, ids)
+                .and_then(|()| self.spool.replace(STATE, state.as_bytes()))
         } else {
             self.spool.sync_folder(self.spool.root())
         };
-        if let Err(error) = replaced {
-            // The new one may stand in memory only, and then the old one's
-            // segments are still needed.
-            if snapshot::segment(&self.spool)? >= prepared.segment {
-                self.intent.set_unfinished()?;
+        match replaced {
+            Ok(()) => self.end_checkpoint(&prepared, keep),
+            Err(error) => {
+                self.not_finished(prepared)?;
+                Err(error)
             }
-            self.new_ids.extend(prepared.new_ids.iter().cloned());
-            return Err(error);
         }
-        self.checkpoint = written.max(prepared.segment);
+    }
+
+    /// A state could not be written, or not durably.
+    pub(crate) fn not_finished(&mut self, prepared: Prepared) -> Result<()> {
+        // The new one may stand in memory only, and then the old one's
+        // segments are still needed.
+        if snapshot::segment(&self.spool)? >= prepared.segment {
+            self.intent.set_unfinished()?;
+        }
+        self.take_back(prepared);
+        Ok(())
+    }
+
+    /// The state is durable: what was needed before it goes.
+    pub(crate) fn end_checkpoint(&mut self, prepared: &Prepared, keep: Keep) -> Result<()> {
+        self.checkpoint = snapshot::segment(&self.spool)?.max(prepared.segment);
         let dropped = self.intent.drop_old(self.checkpoint, keep);
         let tidied = ids::tidy(&self.spool, self.checkpoint, prepared.now);
         if let Err(error) = dropped.and(tidied) {

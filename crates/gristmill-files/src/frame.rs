@@ -10,8 +10,11 @@ use sha2::{Digest, Sha256};
 use crate::fact::Fact;
 
 const MAGIC: &[u8; 4] = b"GMi1";
-/// Bytes around a frame's body: the mark, its length, and the checksum.
-const AROUND: u64 = 4 + 8 + 16;
+/// The last bytes of a frame: whether a process was killed while it wrote one is
+/// told by whether they are there, because room behind the last frame is zeros.
+const END: &[u8; 4] = b"GMi.";
+/// Bytes around a frame's body: the mark, its length, the checksum, and the end.
+const AROUND: u64 = 4 + 8 + 16 + 4;
 
 /// What a frame's checksum is made with beside its bytes: a secret of the folder
 /// and the frame's place. A payload that looks like a frame is none, wherever a
@@ -163,6 +166,7 @@ pub(crate) fn append(to: &mut impl Write, entries: &[Entry], seal: Seal) -> io::
     }
     let sum = summing.hash.finalize();
     to.write_all(sum.get(..16).unwrap_or_default())?;
+    to.write_all(END)?;
     Ok(counting.0 + AROUND)
 }
 
@@ -186,7 +190,9 @@ impl Write for Counting {
 pub(crate) enum Found {
     /// A frame, and its length.
     Whole(Vec<Entry>, u64),
-    /// Fewer bytes than a frame has: what a killed process leaves at the end.
+    /// Room for one: zeros.
+    Nothing,
+    /// The beginning of one: what a killed process leaves at the end.
     Torn,
     /// Something that no process left so.
     Wrong,
@@ -194,15 +200,21 @@ pub(crate) enum Found {
 
 /// The next frame; `left` bytes follow.
 pub(crate) fn read(from: &mut impl Read, left: u64, seal: Seal) -> io::Result<Found> {
+    let (mut magic, mut length, mut sum, mut end) = ([0u8; 4], [0u8; 8], [0u8; 16], [0u8; 4]);
     if left < AROUND {
-        return Ok(Found::Torn);
+        let mut rest = Vec::new();
+        from.take(left).read_to_end(&mut rest)?;
+        let nothing = rest.iter().all(|byte| *byte == 0);
+        return Ok(if nothing { Found::Nothing } else { Found::Torn });
     }
-    let (mut magic, mut length, mut sum) = ([0u8; 4], [0u8; 8], [0u8; 16]);
     from.read_exact(&mut magic)?;
     from.read_exact(&mut length)?;
     let body = u64::from_le_bytes(length);
+    if magic == [0; 4] {
+        return Ok(Found::Nothing);
+    }
     if magic != *MAGIC {
-        return Ok(Found::Wrong);
+        return Ok(if is_cut(magic, MAGIC) { Found::Torn } else { Found::Wrong });
     }
     if body > left - AROUND {
         return Ok(Found::Torn);
@@ -210,10 +222,14 @@ pub(crate) fn read(from: &mut impl Read, left: u64, seal: Seal) -> io::Result<Fo
     let mut bytes = vec![0u8; usize::try_from(body).map_err(io::Error::other)?];
     from.read_exact(&mut bytes)?;
     from.read_exact(&mut sum)?;
+    from.read_exact(&mut end)?;
+    if is_cut(end, END) {
+        return Ok(Found::Torn);
+    }
     let mut hash = seal.begin();
     hash.update(length);
     hash.update(&bytes);
-    if !hash.finalize().starts_with(&sum) {
+    if end != *END || !hash.finalize().starts_with(&sum) {
         return Ok(Found::Wrong);
     }
     let mut cursor = Cursor { left: Bytes::from(bytes) };
@@ -225,6 +241,12 @@ pub(crate) fn read(from: &mut impl Read, left: u64, seal: Seal) -> io::Result<Fo
         entries.push(entry);
     }
     Ok(Found::Whole(entries, body + AROUND))
+}
+
+/// Whether only the first of these bytes were written, or none, where zeros were.
+fn is_cut(found: [u8; 4], whole: &[u8; 4]) -> bool {
+    let written = found.iter().zip(whole).take_while(|(found, whole)| found == whole).count();
+    written < whole.len() && found.iter().skip(written).all(|byte| *byte == 0)
 }
 
 /// Where the next whole frame begins in these bytes, after the first; `seal` is

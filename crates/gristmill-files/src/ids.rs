@@ -34,6 +34,12 @@ struct Opening {
 #[derive(Debug)]
 pub(crate) struct Text(Option<String>);
 
+impl Text {
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
 /// The segments that have a file, oldest first.
 fn segments(spool: &Spool) -> Result<Vec<u64>> {
     let folder = spool.at(IDS);
@@ -46,7 +52,8 @@ fn segments(spool: &Spool) -> Result<Vec<u64>> {
     Ok(found)
 }
 
-fn name(segment: u64) -> String {
+/// Their file's name in the folder.
+pub(crate) fn name(segment: u64) -> String {
     format!("{IDS}/{segment:08}")
 }
 

@@ -4,6 +4,9 @@
 //! true; the files follow. Whoever opens the folder first after a crash rolls
 //! forward from the last checkpoint. Other processes read on here to know what
 //! became of the tasks. It goes on in a new segment after each checkpoint.
+//!
+//! A segment has room before it has frames: zeros, and the intent ends where they
+//! begin.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, SeekFrom, Write};
@@ -15,6 +18,7 @@ use gristmill_core::{Result, StoreError};
 use crate::disk::{Appending, open_known, open_own};
 use crate::errors::{At, corrupt, fault};
 use crate::frame::{self, Entry, Found, Seal};
+use crate::segment::{self, Next};
 use crate::spool::{CORRUPT, INTENT, Spool, which};
 
 /// Segments kept behind the checkpoint, for processes that are behind.
@@ -38,31 +42,45 @@ pub(crate) struct Intent {
     at: Position,
     /// Something was passed over.
     damaged: bool,
+    /// There is nothing but room behind the last frame: so it is in a segment that
+    /// was read to its end once, because frames are written in order. Before, a
+    /// power cut may have left the second of two without the first.
+    known_end: bool,
+    /// Up to here this process has synced it.
+    synced: Option<Position>,
 }
 
-fn segment_path(spool: &Spool, segment: u64) -> PathBuf {
-    spool.at(INTENT).join(format!("{segment:08}.log"))
+/// How far the frames have come, as the last who wrote one said.
+#[derive(Debug, Clone, Copy)]
+struct Progress {
+    /// Every frame before it is done to the files.
+    applied: Position,
+    /// Every frame before it is on the disk.
+    synced: Option<Position>,
 }
 
 fn applied_path(spool: &Spool) -> PathBuf {
     spool.at(INTENT).join("applied")
 }
 
-/// Makes an empty segment.
-pub(crate) fn make_segment(spool: &Spool, segment: u64) -> Result<()> {
-    let path = segment_path(spool, segment);
-    spool.create(&path).and_then(|file| spool.sync_file(&path, &file)).at(&path)?;
-    spool.sync_folder(&spool.at(INTENT))
-}
-
 impl Intent {
     /// Opens the intent at the beginning of a segment.
     pub(crate) fn open(spool: &Spool, segment: u64) -> Result<Self> {
-        let path = segment_path(spool, segment);
+        let path = segment::path(spool, segment);
         let file = open_known(&path).at(&path)?;
         let applied = open_own(&applied_path(spool)).at(&applied_path(spool))?;
         let at = Position { segment, offset: 0 };
-        Ok(Intent { spool: spool.clone(), path, file, applied, at, damaged: false })
+        let spool = spool.clone();
+        Ok(Intent {
+            spool,
+            path,
+            file,
+            applied,
+            at,
+            damaged: false,
+            known_end: false,
+            synced: None,
+        })
     }
 
     pub(crate) fn position(&self) -> Position {
@@ -82,7 +100,9 @@ impl Intent {
 
     /// Whether another process wrote since.
     pub(crate) fn is_behind(&self) -> Result<bool> {
-        Ok(self.file.metadata().at(&self.path)?.len() != self.at.offset)
+        let mut first = [0u8];
+        let read = self.file.read_at(&mut first, self.at.offset).at(&self.path)?;
+        Ok(read == 1 && first != [0])
     }
 
     fn seal(&self) -> Seal {
@@ -98,52 +118,59 @@ impl Intent {
     pub(crate) fn read_on(&mut self, mut each: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<()> {
         loop {
             let length = self.file.metadata().at(&self.path)?.len();
-            if length == self.at.offset {
-                return Ok(());
-            }
             self.file.seek(SeekFrom::Start(self.at.offset)).at(&self.path)?;
             let mut reader = BufReader::with_capacity(1 << 16, &self.file);
             let mut next = None;
-            let mut no_frame = None;
+            let mut found = Found::Nothing;
             while self.at.offset < length {
                 let left = length.saturating_sub(self.at.offset);
-                match frame::read(&mut reader, left, self.seal()).at(&self.path)? {
-                    Found::Whole(entries, size) => {
-                        self.at.offset += size;
-                        if let [Entry::Next(segment)] = entries.as_slice() {
-                            next = Some(*segment);
-                            break;
-                        }
-                        each(entries)?;
-                    }
-                    other => {
-                        no_frame = Some(other);
-                        break;
-                    }
+                found = frame::read(&mut reader, left, self.seal()).at(&self.path)?;
+                let Found::Whole(entries, size) = found else { break };
+                found = Found::Nothing;
+                self.at.offset += size;
+                if let [Entry::Next(segment)] = entries.as_slice() {
+                    next = Some(*segment);
+                    break;
                 }
+                each(entries)?;
             }
             if let Some(segment) = next {
-                let applied = self.applied.try_clone().at(&self.path)?;
                 let damaged = self.damaged;
-                *self = Intent { applied, damaged, ..Intent::open(&self.spool, segment)? };
-            } else if let Some(found) = no_frame {
+                self.go_to(segment)?;
+                self.damaged = damaged;
+            } else if matches!(found, Found::Nothing) && (self.known_end || self.is_room(length)?) {
+                self.known_end = true;
+                return Ok(());
+            } else {
                 self.pass_over(length, &found)?;
             }
         }
+    }
+
+    /// Whether nothing but room follows.
+    fn is_room(&self, length: u64) -> Result<bool> {
+        Ok(segment::used(&self.tail(length)?) == 0)
+    }
+
+    fn tail(&self, length: u64) -> Result<Vec<u8>> {
+        let left = usize::try_from(length.saturating_sub(self.at.offset)).unwrap_or_default();
+        let mut tail = vec![0u8; left];
+        self.file.read_exact_at(&mut tail, self.at.offset).at(&self.path)?;
+        Ok(tail)
     }
 
     /// Goes to the next whole frame behind something that is none, or cuts it
     /// off.
     fn pass_over(&mut self, length: u64, found: &Found) -> Result<()> {
         let offset = self.at.offset;
-        let mut tail =
-            vec![0u8; usize::try_from(length.saturating_sub(offset)).unwrap_or_default()];
-        self.file.read_exact_at(&mut tail, offset).at(&self.path)?;
-        let next = frame::next_whole(&tail, self.seal());
-        // A file may be longer than what has reached it: zeros are no damage.
-        let left_so = matches!(found, Found::Torn) || tail.iter().all(|byte| *byte == 0);
-        if next.is_some() || !left_so {
-            self.damaged = true;
+        let tail = self.tail(length)?;
+        let tail = tail.get(..segment::used(&tail)).unwrap_or_default();
+        let next = frame::next_whole(tail, self.seal());
+        let left_so = next.is_none() && matches!(found, Found::Torn);
+        self.damaged |= !left_so;
+        // What was never synced may be anything after a power cut, and is no damage.
+        let synced = self.progress().and_then(|progress| progress.synced);
+        if !left_so && synced.is_none_or(|synced| synced > self.at) {
             let damage = tail.get(..next.unwrap_or(tail.len())).unwrap_or_default();
             let name = format!("intent-{:08}-{offset}", self.at.segment);
             let path = self.spool.at(CORRUPT).join(name);
@@ -189,6 +216,10 @@ impl Intent {
         let mut writer = BufWriter::with_capacity(1 << 16, appending);
         let size = frame::append(&mut writer, entries, self.seal())?;
         writer.flush()?;
+        drop(writer);
+        if self.file.metadata()?.len() <= at + size {
+            segment::make_room(spool, path, file, at + size);
+        }
         Ok(size)
     }
 
@@ -196,10 +227,12 @@ impl Intent {
     ///
     /// # Errors
     /// The outcome is unknown then: the disk may or may not have it.
-    pub(crate) fn sync(&self) -> Result<()> {
+    pub(crate) fn sync(&mut self) -> Result<()> {
         self.spool
             .sync_file(&self.path, &self.file)
-            .map_err(|error| StoreError::Unknown(format!("{}: {error}", self.path.display())))
+            .map_err(|error| StoreError::Unknown(format!("{}: {error}", self.path.display())))?;
+        self.synced = Some(self.at);
+        Ok(())
     }
 
     /// Whether every frame up to here was finished by whoever wrote it: synced,
@@ -211,22 +244,31 @@ impl Intent {
 
     /// Up to where the frames were finished.
     pub(crate) fn applied(&self) -> Option<Position> {
-        let mut text = [0u8; 32];
+        self.progress().map(|progress| progress.applied)
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        let mut text = [0u8; 64];
         let read = self.applied.read_at(&mut text, 0).ok()?;
-        let text = std::str::from_utf8(text.get(..read)?).ok()?;
-        let (segment, offset) = text.trim_end().split_once(' ')?;
-        Some(Position { segment: segment.parse().ok()?, offset: offset.parse().ok()? })
+        let mut numbers = std::str::from_utf8(text.get(..read)?).ok()?.split_whitespace();
+        let mut next = || numbers.next()?.parse().ok();
+        let applied = Position { segment: next()?, offset: next()? };
+        let synced = next().zip(next()).map(|(segment, offset)| Position { segment, offset });
+        Some(Progress { applied, synced })
     }
 
     /// Says that every frame up to here is finished.
     pub(crate) fn set_applied(&self) -> Result<()> {
-        self.write_applied(&format!("{:08} {:020}\n", self.at.segment, self.at.offset))
+        let others = self.progress().and_then(|progress| progress.synced);
+        let synced = self.synced.max(others).unwrap_or(Position { segment: 0, offset: 0 });
+        let write = |at: Position| format!("{:08} {:020}", at.segment, at.offset);
+        self.write_applied(&format!("{} {}\n", write(self.at), write(synced)))
     }
 
     /// Says that nothing since the last checkpoint is known to be durable, to
     /// this process and to every other.
     pub(crate) fn set_unfinished(&self) -> Result<()> {
-        self.write_applied(&format!("{:29}\n", "nothing"))
+        self.write_applied(&format!("{:59}\n", "nothing"))
     }
 
     fn write_applied(&self, text: &str) -> Result<()> {
@@ -235,9 +277,11 @@ impl Intent {
     }
 
     /// Goes on in a new segment.
-    pub(crate) fn rotate(&mut self) -> Result<()> {
+    pub(crate) fn rotate(&mut self, next: Next) -> Result<()> {
         let segment = self.at.segment + 1;
-        make_segment(&self.spool, segment)?;
+        if next == Next::Missing {
+            segment::make(&self.spool, segment)?;
+        }
         // Durable before anything stands in the new one: whoever reads must
         // find the way there.
         self.append(&[Entry::Next(segment)])?;
@@ -251,14 +295,15 @@ impl Intent {
     /// here is for those who have it open, and need not be.
     pub(crate) fn abandon(&mut self) -> Result<()> {
         let segment = self.at.segment + 1;
-        make_segment(&self.spool, segment)?;
+        segment::make(&self.spool, segment)?;
         self.append(&[Entry::Next(segment)])?;
         self.go_to(segment)
     }
 
     fn go_to(&mut self, segment: u64) -> Result<()> {
         let applied = self.applied.try_clone().at(&self.path)?;
-        *self = Intent { applied, ..Intent::open(&self.spool, segment)? };
+        let synced = self.synced;
+        *self = Intent { applied, synced, ..Intent::open(&self.spool, segment)? };
         Ok(())
     }
 

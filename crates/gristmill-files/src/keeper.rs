@@ -6,19 +6,18 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use gristmill_core::{Clock, Crowd, Limits, Result, Signs, StoreError, Timestamp, WakeSignal};
 
 use crate::ask::{Ask, Desk, Order};
-use crate::checkpoint::Prepared;
 use crate::held::Held;
 use crate::intent::Keep;
 use crate::load::{Opener, load};
 use crate::lock::{self, Lock};
 use crate::persist::{Sync, Unwritten};
 use crate::spool::Spool;
+use crate::under_way::UnderWay;
 
 /// What other processes do is looked for this often while someone waits.
 const LOOK: Duration = Duration::from_millis(50);
@@ -49,8 +48,8 @@ pub(crate) struct Keeper {
     pub(crate) present: File,
     /// Nothing after an error: then the folder is read anew.
     pub(crate) held: Option<Held>,
-    /// A checkpoint whose files are being synced.
-    syncing: Option<Syncing>,
+    /// A checkpoint that a thread is working on.
+    under_way: Option<UnderWay>,
     /// Since when something of a relaxed queue is not synced.
     unsynced: Option<Instant>,
     /// When another process was last seen writing.
@@ -60,9 +59,6 @@ pub(crate) struct Keeper {
     /// The lock was not free within the time for it.
     locked_out: bool,
 }
-
-/// A checkpoint whose files a thread is syncing.
-type Syncing = (Prepared, JoinHandle<Result<()>>);
 
 /// Why a group has no outcomes.
 enum Broken {
@@ -80,7 +76,7 @@ impl Keeper {
             lock,
             present,
             held: Some(held),
-            syncing: None,
+            under_way: None,
             unsynced,
             shared: None,
             closing: false,
@@ -235,7 +231,7 @@ impl Keeper {
         if puts > 0 && !synced.is_zero() {
             self.setup.crowd.measure(puts, began.elapsed().saturating_sub(synced), synced);
         }
-        if let Err(error) = step_checkpoint(&self.setup, &mut self.syncing, &mut held, now) {
+        if let Err(error) = step_checkpoint(&self.setup, &mut self.under_way, &mut held, now) {
             tracing::warn!(%error, "no checkpoint could be made");
         }
         let woken = held.ledger.take_woken();
@@ -251,18 +247,12 @@ impl Keeper {
         Ok(outcomes)
     }
 
-    /// Waits for a checkpoint that is under way, because another one is to be
-    /// made in one go.
-    fn end_syncing(&mut self) -> bool {
-        self.syncing.take().map(|(_, syncing)| syncing.join()).is_some()
-    }
-
     /// Gives back the room that the intent takes; returns whether it could.
     fn make_room(&mut self) -> bool {
-        let syncing = self.end_syncing();
+        let given_up = self.under_way.take().map(UnderWay::give_up);
         let made = self.with_folder(|held, now| {
-            if syncing {
-                held.touched.set_many();
+            if let Some(given_up) = given_up {
+                given_up.hand_over(held);
             }
             held.checkpoint(now, Keep::None)
         });
@@ -286,7 +276,7 @@ impl Keeper {
 
     fn sync_now(&mut self) {
         if self.unsynced.take().is_some()
-            && let Some(held) = &self.held
+            && let Some(held) = &mut self.held
             && let Err(error) = held.intent.sync()
         {
             tracing::error!(%error, "what relaxed queues wrote could not be synced");
@@ -305,14 +295,14 @@ impl Keeper {
     /// The last to leave makes a checkpoint, so that the folder stands for
     /// itself: a person may then change it by hand.
     fn leave(&mut self) {
-        let syncing = self.end_syncing();
+        let given_up = self.under_way.take().map(UnderWay::give_up);
         let left = self.lock.take(&self.setup.spool, self.setup.busy_timeout).and_then(|turn| {
             if self.present.try_lock().is_ok()
                 && let Ok((mut held, _)) = take_up(&self.setup, self.held.take())
                 && held.intent.position().offset > 0
             {
-                if syncing {
-                    held.touched.set_many();
+                if let Some(given_up) = given_up {
+                    given_up.hand_over(&mut held);
                 }
                 held.checkpoint(self.setup.clock.now(), Keep::None)?;
             }
@@ -339,25 +329,16 @@ fn take_up(setup: &Setup, held: Option<Held>) -> Result<(Held, bool)> {
     Ok((held, true))
 }
 
-/// A checkpoint in steps. Syncing a whole file system may take long, so a
-/// thread does it, and others have their turns meanwhile.
+/// A checkpoint in steps, and others have their turns in between.
 fn step_checkpoint(
     setup: &Setup,
-    under_way: &mut Option<Syncing>,
+    under_way: &mut Option<UnderWay>,
     held: &mut Held,
     now: Timestamp,
 ) -> Result<()> {
-    if let Some((prepared, syncing)) = under_way.take() {
-        if !syncing.is_finished() {
-            *under_way = Some((prepared, syncing));
-            return Ok(());
-        }
-        let Ok(Ok(())) = syncing.join() else {
-            held.intent.set_unfinished()?;
-            held.take_back(prepared);
-            return Err(StoreError::Unavailable("the files could not be synced".to_owned()));
-        };
-        return held.finish_checkpoint(&prepared, Keep::Few);
+    if let Some(known) = under_way.take() {
+        *under_way = known.go_on(held, now)?;
+        return Ok(());
     }
     if held.intent.position().offset <= setup.intent_bytes {
         return Ok(());
@@ -365,12 +346,6 @@ fn step_checkpoint(
     if held.touched.few().is_some() || cfg!(not(target_os = "linux")) {
         return held.checkpoint(now, Keep::Few);
     }
-    #[cfg(target_os = "linux")]
-    {
-        let prepared = held.begin_checkpoint(now)?;
-        let spool = setup.spool.clone();
-        let syncing = std::thread::spawn(move || spool.sync_everything());
-        *under_way = Some((prepared, syncing));
-    }
+    *under_way = Some(UnderWay::begin(held)?);
     Ok(())
 }

@@ -33,11 +33,13 @@ mod persist;
 mod power_cut;
 mod scan;
 mod schedule_text;
+mod segment;
 mod snapshot;
 mod spool;
 mod store;
 mod task_file;
 mod touched;
+mod under_way;
 mod verbs;
 
 pub use check::Finding;

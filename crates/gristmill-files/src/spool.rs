@@ -78,7 +78,12 @@ impl Spool {
 
     /// Where a task's file is written before it takes its place.
     pub(crate) fn aside(&self, id: TaskId) -> PathBuf {
-        self.at(TMP).join(format!("{:012}", id.0))
+        self.on_its_way(&format!("{:012}", id.0))
+    }
+
+    /// Where something is written that has no place yet.
+    pub(crate) fn on_its_way(&self, name: &str) -> PathBuf {
+        self.at(TMP).join(name)
     }
 
     /// Opens the folder; its lock's file comes back.
@@ -203,7 +208,7 @@ impl Spool {
 
     /// As [`Spool::replace`], in a folder of the root.
     pub(crate) fn replace_in(&self, folder: &str, name: &str, bytes: &[u8]) -> Result<()> {
-        let (aside, path) = (self.at(TMP).join(name.replace('/', "-")), self.at(name));
+        let (aside, path) = (self.on_its_way(&name.replace('/', "-")), self.at(name));
         let file = self.write_new(&aside, bytes).at(&aside)?;
         self.sync_file(&aside, &file).at(&aside)?;
         self.rename(&aside, &path).at(&path)?;

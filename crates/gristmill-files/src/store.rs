@@ -20,7 +20,7 @@ use crate::load::{Opener, load};
 use crate::lock::Lock;
 use crate::persist::Sync;
 use crate::spool::{Begun, LOCK, PRESENT, STATE, Spool};
-use crate::{intent, snapshot};
+use crate::{segment, snapshot};
 
 /// Tasks as files in a folder.
 ///
@@ -62,7 +62,7 @@ impl FilesStore {
         let now = options.clock.now();
         if spool.begin(options.create)? == Begun::New {
             let ledger = Ledger::unbounded(options.limits.clone());
-            intent::make_segment(&spool, 1)?;
+            segment::make(&spool, 1)?;
             spool.replace(STATE, snapshot::text(&ledger, 1, now)?.as_bytes())?;
             spool.mark()?;
         }

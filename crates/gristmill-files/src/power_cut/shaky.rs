@@ -178,8 +178,10 @@ impl Inner {
         };
         for (path, file) in files {
             let bytes = std::fs::read(path).unwrap_or_default();
-            let safe = self.bytes.get(&file).filter(|safe| bytes.starts_with(safe));
-            let from = safe.map_or(0, Vec::len) as u64;
+            // What is the same on the disk is safe; behind it there may be room.
+            let safe = self.bytes.get(&file).map(Vec::as_slice).unwrap_or_default();
+            let from =
+                safe.iter().zip(&bytes).take_while(|(safe, byte)| safe == byte).count() as u64;
             self.lost.entry(file).or_default().push(from..bytes.len() as u64);
         }
     }

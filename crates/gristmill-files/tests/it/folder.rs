@@ -10,7 +10,7 @@ use gristmill_core::{
 use gristmill_files::{FilesStore, Options};
 
 use crate::support::{
-    Place, claim, copy_folder, declare, done, put, settlements, sound, stats, task,
+    Place, claim, copy_folder, declare, done, put, settlements, sound, stats, task, used,
 };
 
 fn refused(place: &Place) -> StoreError {
@@ -210,10 +210,9 @@ async fn half_a_frame_is_cut_off() {
     declare(&store, "q", SettingsPatch::default()).await;
     put(&store, "q", vec![task("1")]).await;
     let path = place.path().join("intent/00000001.log");
-    let whole = std::fs::read(&path).unwrap();
-    let mut torn = whole.clone();
-    torn.extend_from_slice(&whole[..whole.len() / 2]);
-    torn.truncate(whole.len() + 40);
+    let mut torn = std::fs::read(&path).unwrap();
+    let end = used(&torn);
+    torn.copy_within(..40, end);
     std::fs::write(&path, torn).unwrap();
     let other = place.open();
     assert_eq!(stats(&other, "q").await.ready, 1);
@@ -232,7 +231,7 @@ async fn flipped(which: usize) -> Place {
     let mut ends = Vec::new();
     for payload in ["\"one\"", "\"two\"", "\"three\""] {
         put(&store, "q", vec![task(payload)]).await;
-        ends.push(usize::try_from(std::fs::metadata(&path).unwrap().len()).unwrap());
+        ends.push(used(&std::fs::read(&path).unwrap()));
     }
     let copy = Place::new();
     copy_folder(&place.path(), &copy.path());

@@ -17,4 +17,5 @@ mod full_disk;
 mod handles;
 mod in_turns;
 mod moved;
+mod segment;
 mod support;

@@ -55,3 +55,8 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
         }
     }
 }
+
+/// Where a segment's frames end: behind them there is room.
+pub(crate) fn used(segment: &[u8]) -> usize {
+    segment.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}

@@ -1,5 +1,6 @@
 //! Putting: what goes in, and the answer each task gets.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::{Headers, Payload, QueueName, TaskId, Timestamp};
@@ -185,6 +186,12 @@ pub enum Refusal {
         /// The task that was put under it.
         first: TaskId,
     },
+    /// A neighbour in an atomic put has its key or its id: one of them is too many.
+    #[error("task {of} put in the same step has the same key or id")]
+    Twin {
+        /// The neighbour's position among them, counted from 0.
+        of: usize,
+    },
     /// A field of the task cannot be stored.
     #[error("{0}")]
     Invalid(String),
@@ -210,6 +217,7 @@ impl Refusal {
             Refusal::NoSuchSubject { .. } => "no_such_subject",
             Refusal::SubjectTableGone { .. } => "subject_table_gone",
             Refusal::IdReused { .. } => "id_reused",
+            Refusal::Twin { .. } => "twin",
             Refusal::Invalid(_) => "invalid",
             Refusal::Undone { .. } => "undone",
         }
@@ -247,9 +255,25 @@ impl PutReport {
     }
 
     /// The answers an atomic put gives when it is undone: the faults stay,
-    /// what was fine is refused for the first fault's sake.
+    /// what was fine is refused for the first fault's sake. A fault that names a
+    /// neighbour says which: no task has, or may one day have, the neighbour's
+    /// number.
     #[must_use]
     pub fn undone(mut self) -> Self {
+        let fresh: HashMap<TaskId, usize> = (self.answers.iter().enumerate())
+            .filter(|(_, answer)| answer.is_enqueued())
+            .filter_map(|(at, answer)| Some((answer.id()?, at)))
+            .collect();
+        for answer in &mut self.answers {
+            let named = match answer {
+                PutAnswer::Duplicate { id, .. } => Some(&*id),
+                PutAnswer::Refused(Refusal::IdReused { first }) => Some(&*first),
+                _ => None,
+            };
+            if let Some(neighbour) = named.and_then(|id| fresh.get(id)) {
+                *answer = PutAnswer::Refused(Refusal::Twin { of: *neighbour });
+            }
+        }
         let fault = self
             .answers
             .iter()

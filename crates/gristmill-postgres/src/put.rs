@@ -108,6 +108,11 @@ impl<'a> Sifted<'a> {
 
     /// All answers in order, given those of the database.
     pub(crate) fn whole(self, answers: Vec<PutAnswer>) -> Result<PutReport> {
+        // Where those stand that the database was asked about.
+        let asked: Vec<usize> = (self.refused.iter().enumerate())
+            .filter(|(_, refused)| refused.is_none())
+            .map(|(at, _)| at)
+            .collect();
         let mut answers = answers.into_iter();
         let whole = self.refused.into_iter().map(|refused| match refused {
             Some(why) => Ok(PutAnswer::Refused(why)),
@@ -120,8 +125,12 @@ impl<'a> Sifted<'a> {
             _ => false,
         });
         for answer in &mut report.answers {
-            if let PutAnswer::Refused(Refusal::Undone { because }) = answer {
-                *because = fault.unwrap_or(0);
+            match answer {
+                PutAnswer::Refused(Refusal::Undone { because }) => *because = fault.unwrap_or(0),
+                PutAnswer::Refused(Refusal::Twin { of }) => {
+                    *of = asked.get(*of).copied().unwrap_or(*of);
+                }
+                _ => {}
             }
         }
         Ok(report)
@@ -223,6 +232,7 @@ pub(crate) fn refusal(
         "queue_full" => Refusal::QueueFull { capacity: about.capacity.map_or(0, count) },
         "id_reused" => Refusal::IdReused { first: known(id)? },
         "undone" => Refusal::Undone { because: 0 },
+        "twin" => Refusal::Twin { of: usize::try_from(known(id)?.0).unwrap_or_default() },
         "subject_table_gone" => Refusal::SubjectTableGone { table },
         "no_such_subject" => Refusal::NoSuchSubject {
             table,

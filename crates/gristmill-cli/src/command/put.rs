@@ -238,6 +238,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Failure {
             "; 'gristmill contract schema' shows what the contract wants".to_owned()
         }
         Refusal::IdReused { .. } => "; give the new task another id".to_owned(),
+        Refusal::Twin { .. } => "; leave one of the two out".to_owned(),
         Refusal::NoSuchSubject { spelling: None, .. } => "; put the row first".to_owned(),
         _ => String::new(),
     };

@@ -147,6 +147,7 @@ macro_rules! for_each_behaviour {
                 rule_07_a_field_that_cannot_be_stored_is_refused,
                 rule_07_an_empty_put_has_no_answers,
                 rule_07_an_atomic_put_is_whole_or_nothing,
+                rule_07_an_undone_put_names_no_task_that_never_was,
                 rule_07_an_undone_replacement_is_taken_back,
                 rule_07_a_put_over_the_limit_is_an_error_without_effect,
                 rule_07_the_answers_of_one_put_come_true_together,

@@ -158,6 +158,30 @@ pub(super) async fn rule_07_an_atomic_put_is_whole_or_nothing(f: &mut Fixture) {
     assert_eq!(f.stats(&q).await.counters.put, 6);
 }
 
+/// A number that is nobody's would become another's.
+pub(super) async fn rule_07_an_undone_put_names_no_task_that_never_was(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    let like = |of| PutAnswer::Refused(Refusal::Twin { of });
+    let undone = |because| PutAnswer::Refused(Refusal::Undone { because });
+    let tasks = vec![task("a"), task("b").keyed("k"), task("c").keyed("k"), task("d").keyed("k")];
+    let answers = f.put_as(&q, tasks, true).await;
+    assert_eq!(answers, [undone(2), undone(2), like(1), like(1)]);
+    let with_id = |payload: &str| NewTask { id: Some("i".to_owned()), ..task(payload) };
+    for second in ["a", "another"] {
+        let answers = f.put_as(&q, vec![with_id("a"), with_id(second)], true).await;
+        assert_eq!(answers, [undone(1), like(0)]);
+    }
+    // Also behind one that needs no look at the others.
+    let tasks = vec![task("a").keyed(""), task("b").keyed("k"), task("c").keyed("k")];
+    assert_eq!(f.put_as(&q, tasks, true).await[1..], [undone(0), like(1)]);
+    // One that stands is named as ever.
+    let standing = f.enqueue(&q, task("standing").keyed("k")).await;
+    let answers = f.put_as(&q, vec![task("a"), task("b").keyed("k")], true).await;
+    assert_eq!((&answers[0], answers[1].id()), (&undone(1), Some(standing)));
+    let counters = f.stats(&q).await.counters;
+    assert_eq!((counters.put, counters.duplicate), (1, 1), "{counters:?}");
+}
+
 pub(super) async fn rule_07_an_undone_replacement_is_taken_back(f: &mut Fixture) {
     let q = f.queue_with("q", |s| s.on_duplicate = Some(OnDuplicate::Replace)).await;
     f.enqueue(&q, task("old").keyed("k").at_priority(4).delayed(60)).await;

@@ -225,7 +225,6 @@ impl Case<'_> {
         let batch = self.puts.len();
         for (nth, wanted) in tasks.iter().enumerate() {
             let said = answers.and_then(|answers| answers.get(nth)).cloned();
-            let said = if atomic { said.map(|said| rehearsed(tasks, nth, said)) } else { said };
             self.puts.push(PutTry {
                 queue: queue.to_owned(),
                 wanted: wanted.clone(),
@@ -322,19 +321,6 @@ impl Case<'_> {
             self.lives.entry(task.task).or_default();
             self.seen.entry(task.payload.clone()).or_default().insert(task.task);
         }
-    }
-}
-
-/// An atomic put that is undone names neighbours by the numbers they would have
-/// had. Such a number is nobody's, and may become another's.
-fn rehearsed(tasks: &[Wanted], nth: usize, said: PutSaid) -> PutSaid {
-    let (before, this) = (&tasks[..nth], &tasks[nth]);
-    let like = |other: &Wanted| {
-        (this.key.is_some() && other.key == this.key) || (this.id.is_some() && other.id == this.id)
-    };
-    match said {
-        PutSaid::Duplicate(_) if before.iter().any(like) => PutSaid::Refused("undone".to_owned()),
-        said => said,
     }
 }
 

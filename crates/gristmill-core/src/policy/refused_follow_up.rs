@@ -119,6 +119,7 @@ const fn may_be_cured_by_time(why: &Refusal) -> bool {
         Refusal::PayloadTooLarge { .. }
         | Refusal::DoesNotFit(_)
         | Refusal::IdReused { .. }
+        | Refusal::Twin { .. }
         | Refusal::Invalid(_) => false,
     }
 }

@@ -394,23 +394,19 @@ END
 $$;
 
 -- The answers of an atomic put that is taken back: faults stay, what was fine
--- is undone. A fault may name a neighbour of the rehearsal: by the id it would
--- have had.
+-- is undone. A fault that names a neighbour of the rehearsal says which, counted
+-- from 0: no task has the neighbour's number, and another may one day.
 CREATE FUNCTION gristmill.undone(p_answers gristmill.put_answer[])
 RETURNS gristmill.put_answer[]
 LANGUAGE plpgsql AS $$
 DECLARE
     v_answers gristmill.put_answer[] := p_answers;
-    v_next    bigint;
 BEGIN
-    SELECT s.last_value + s.is_called::integer INTO v_next FROM gristmill.task_id s;
     FOR i IN 1..cardinality(p_answers) LOOP
         IF p_answers[i].outcome IN (0, 2) THEN
             v_answers[i] := ROW(3, NULL, NULL, NULL, 'undone')::gristmill.put_answer;
         ELSIF p_answers[i].id < 0 THEN
-            v_answers[i].id := v_next + (
-                SELECT count(*) FROM generate_series(1, -p_answers[i].id - 1) before
-                 WHERE p_answers[before].outcome = 0);
+            v_answers[i] := ROW(3, -p_answers[i].id - 1, NULL, NULL, 'twin')::gristmill.put_answer;
         END IF;
     END LOOP;
     RETURN v_answers;

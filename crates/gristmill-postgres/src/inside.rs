@@ -10,12 +10,12 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Transaction};
 
 use crate::PostgresStore;
-use crate::answer::{Answer, column};
+use crate::answer::Answer;
 use crate::connection::{Texts, query_in};
-use crate::errors::{Intent, corrupt, fault};
+use crate::errors::{Intent, fault};
 use crate::put::{self, Columns, Sifted};
 use crate::settle::{Asked, Settling, not_done, settled};
-use crate::sql::{Sql, at};
+use crate::sql::Sql;
 use crate::store::Inner;
 
 /// Wakes workers, here and in other processes, once the caller's transaction
@@ -114,14 +114,14 @@ impl PostgresStore {
         request: &PutRequest,
     ) -> Result<(PutReport, WakeGuard)> {
         put::check(request, &self.inner.limits)?;
-        self.check_same_store(theirs).await?;
         let PutRequest { queue, tasks, atomic } = request;
         let sifted = Sifted::new(tasks, &self.inner.limits);
         let columns = Columns::of(&sifted.fit)?;
         let values = self.inner.put_values(queue, *atomic, sifted.refused());
-        let values = values.as_refs(&columns);
-        let rows = theirs.ask(&self.inner.pool.texts, Sql::Put, &values).await?;
-        let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;
+        let mut values = values.as_refs(&columns);
+        values.push(&self.inner.id);
+        let rows = theirs.ask(&self.inner.pool.texts, Sql::PutIn, &values).await?;
+        let row = rows.first().ok_or_else(another_store)?;
         let report = match put::answers(row, &sifted.fit)? {
             Some(answers) => sifted.whole(answers)?,
             None => {
@@ -138,14 +138,15 @@ impl PostgresStore {
         theirs: &mut impl Theirs,
         settlements: &[Settlement],
     ) -> Result<(Vec<SettleAnswer>, WakeGuard)> {
-        self.check_same_store(theirs).await?;
         let inner = &self.inner;
         let mut asked = Asked::all(settlements);
         let done = loop {
             let now = inner.now();
             let settling = Settling::new(settlements, &asked, &inner.limits, false, now)?;
-            let rows = theirs.ask(&inner.pool.texts, Sql::Settle, &settling.values()).await?;
-            let row = rows.first().ok_or_else(|| corrupt("a settlement", "it has no answer"))?;
+            let mut values = settling.values();
+            values.push(&inner.id);
+            let rows = theirs.ask(&inner.pool.texts, Sql::SettleIn, &values).await?;
+            let row = rows.first().ok_or_else(another_store)?;
             if let Some(done) = settled(row, &asked)? {
                 break done;
             }
@@ -157,14 +158,9 @@ impl PostgresStore {
         let guard = WakeGuard { inner: inner.clone(), queues: done.woken };
         Ok((done.answers, guard))
     }
+}
 
-    async fn check_same_store(&self, theirs: &mut impl Theirs) -> Result<()> {
-        let rows = theirs.ask(&self.inner.pool.texts, Sql::MetaGet, &[]).await?;
-        let id: Option<String> =
-            rows.first().map(|row| column(row, at!(MetaGet.store_id))).transpose()?;
-        if id.as_ref() == Some(&self.inner.id) {
-            return Ok(());
-        }
-        Err(StoreError::Invalid("the transaction is on another database's store".to_owned()))
-    }
+/// Nothing was asked of it: the statement has the store's id.
+fn another_store() -> StoreError {
+    StoreError::Invalid("the transaction is on another database's store".to_owned())
 }

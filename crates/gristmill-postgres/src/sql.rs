@@ -76,6 +76,10 @@ statements! {
             TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, INT4, INT4,
             TIMESTAMPTZ) -> (is_known, outcomes, ids, run_ats, sources, details, capacity,
             bind_table, bind_column);
+        PutIn = "put_in", (TEXT, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY,
+            TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, INT4, INT4,
+            TIMESTAMPTZ, TEXT) -> (is_known, outcomes, ids, run_ats, sources, details, capacity,
+            bind_table, bind_column);
         Import = "import", (TEXT, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8,
             TIMESTAMPTZ) -> (outcome, id, detail, bind_table, bind_column);
     }
@@ -92,6 +96,12 @@ statements! {
             INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
             TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY,
             TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL) -> (answers, became, run_ats,
+            woken, follow_ups, follow_ids, follow_run_ats, follow_sources, follow_details,
+            is_refused, follow_columns, freed);
+        SettleIn = "settle_in", (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY,
+            INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
+            TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY,
+            TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL, TEXT) -> (answers, became, run_ats,
             woken, follow_ups, follow_ids, follow_run_ats, follow_sources, follow_details,
             is_refused, follow_columns, freed);
         Reclaim = "reclaim", (INT4, INT8, INT4, TIMESTAMPTZ) -> (taken, failed);

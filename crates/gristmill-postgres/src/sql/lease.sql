@@ -28,6 +28,20 @@ SELECT answers, became, run_ats, woken, follow_ups, follow_ids, follow_run_ats, 
       f_delays => $17, f_caller_ids => $18, f_headers => $19, p_own => $20, p_patience => $21,
       p_free => $22, p_kept => $23, p_now => $24, p_in_turn => $25)
 
+-- In the caller's transaction, on the store of this id or not at all (see put_in).
+-- name: settle_in
+SELECT answers, became, run_ats, woken, follow_ups, follow_ids, follow_run_ats, follow_sources,
+       follow_details, is_refused, follow_columns, freed
+  FROM gristmill.meta m
+ CROSS JOIN LATERAL gristmill.settle_many(
+      p_tokens => CASE WHEN m.store_id IS NOT NULL THEN $1 END, p_ids => $2, p_outcomes => $3,
+      p_errors => $4, p_ats => $5, p_delays => $6, p_started => $7, f_of => $8, f_queues => $9,
+      f_payloads => $10, f_encodings => $11, f_keys => $12, f_groups => $13, f_sources => $14,
+      f_priorities => $15, f_run_ats => $16, f_delays => $17, f_caller_ids => $18,
+      f_headers => $19, p_own => $20, p_patience => $21, p_free => $22, p_kept => $23,
+      p_now => $24, p_in_turn => $25)
+ WHERE m.store_id::text = $26
+
 -- name: reclaim
 SELECT taken, failed FROM gristmill.expire(
       p_queue => NULL, p_leases => $1, p_held => $2, p_kept => $3,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gristmill::core::NewTask;
+use gristmill::port::NewTask;
 use gristmill::{Encoding, Error, Mill, Payload, QueueName, Refusal};
 use gristmill_contract::{QueueContract, view};
 
@@ -15,7 +15,7 @@ impl Contracts {
     /// payloads are then shown and taken as they are.
     pub(crate) async fn of(mill: &Mill) -> Result<Self, Error> {
         let queues = mill.inspect().queues().await?;
-        let read = |queue: gristmill::core::Queue| {
+        let read = |queue: gristmill::port::Queue| {
             Some((queue.name, QueueContract::from_text(queue.contract.as_deref()?)?))
         };
         Ok(Contracts(queues.into_iter().filter_map(read).collect()))

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use gristmill::StoreError;
-use gristmill::core::NameError;
+use gristmill::port::NameError;
 use serde_json::json;
 
 use crate::secret::hidden;

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use gristmill::core::{Clock, SystemClock};
+use gristmill::port::{Clock, SystemClock};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use gristmill::core::observed::StoreEvent;
-use gristmill::core::{Became, SettleAnswer};
+use gristmill::port::observed::StoreEvent;
+use gristmill::port::{Became, SettleAnswer};
 use gristmill::schedule::Scheduler;
 use gristmill::signal::{SAME_WISH, Signals};
 use gristmill::worker::{WorkReport, Worker};

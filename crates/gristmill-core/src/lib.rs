@@ -60,7 +60,9 @@ pub use operation::{Action, Operation, OperationAnswer, OperationReport, Selecti
 pub use payload::{Encoding, Payload};
 pub use put::{FollowUp, NewTask, PutAnswer, PutReport, PutRequest, Refusal, Start};
 pub use queue::{ContractAnswer, ContractChange, Declaration, Declared, Origin, Override, Queue};
-pub use schedule::{Fire, FireAnswer, Missed, Overlap, Rule, Schedule, ScheduleDeclaration};
+pub use schedule::{
+    Fire, FireAnswer, Missed, Overlap, Rule, Schedule, ScheduleDeclaration, TaskOptions,
+};
 pub use settings::{
     Backoff, Binding, Claims, Durability, OnDuplicate, Settings, SettingsError, SettingsPatch,
     Unique,

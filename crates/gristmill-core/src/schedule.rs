@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::policy::next_fire::FireTimes;
 use crate::settings::words;
 use crate::{
-    NewTask, Payload, PutAnswer, QueueName, Result, ScheduleName, StoreError, TaskId, Timestamp,
+    Headers, NewTask, Payload, PutAnswer, QueueName, Result, ScheduleName, Start, StoreError,
+    TaskId, Timestamp,
 };
 
 /// When a schedule fires.
@@ -42,6 +43,23 @@ pub enum Overlap {
 words!(Missed { Once = "once", Skip = "skip", All = "all" });
 words!(Overlap { Allow = "allow", Skip = "skip" });
 
+/// What is said about the tasks of a schedule besides their payload.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskOptions {
+    /// What they are about.
+    pub key: Option<String>,
+    /// What they are counted with while they run.
+    pub group: Option<String>,
+    /// Who produced them.
+    pub source: Option<String>,
+    /// Lower runs first.
+    pub priority: i16,
+    /// How long after the fire they may run.
+    pub delay: Option<Duration>,
+    /// Small facts that travel with them.
+    pub headers: Headers,
+}
+
 /// Says that a schedule exists and how it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleDeclaration {
@@ -55,6 +73,8 @@ pub struct ScheduleDeclaration {
     pub zone: String,
     /// What it puts; nothing when a finder decides.
     pub payload: Option<Payload>,
+    /// What else is said about the tasks it puts.
+    pub options: TaskOptions,
     /// What happens to missed fires.
     pub missed: Missed,
     /// What happens when the one before still stands.
@@ -178,6 +198,22 @@ impl Schedule {
 }
 
 impl ScheduleDeclaration {
+    /// The task of one fire; nothing when a finder decides.
+    #[must_use]
+    pub fn task(&self) -> Option<NewTask> {
+        let (payload, options) = (self.payload.clone()?, self.options.clone());
+        Some(NewTask {
+            payload,
+            key: options.key,
+            group: options.group,
+            source: options.source,
+            priority: options.priority,
+            start: options.delay.map_or(Start::Now, Start::After),
+            id: None,
+            headers: options.headers,
+        })
+    }
+
     /// Whether it can ever fire.
     ///
     /// # Errors

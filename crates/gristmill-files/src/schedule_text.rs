@@ -1,7 +1,7 @@
 //! A schedule as JSON.
 
 use gristmill_core::{Payload, Result, Schedule, ScheduleDeclaration, ScheduleName, TaskId};
-use gristmill_text::{queue_name, rule, rule_parts};
+use gristmill_text::{OptionsText, queue_name, rule, rule_parts};
 use serde::{Deserialize, Serialize};
 
 use crate::errors::corrupt;
@@ -17,6 +17,8 @@ pub(crate) struct ScheduleText {
     payload: Option<(String, Vec<u8>)>,
     missed: String,
     overlap: String,
+    #[serde(default, skip_serializing_if = "OptionsText::is_empty")]
+    task: OptionsText,
     paused: bool,
     paused_by: Option<String>,
     decided_until: i64,
@@ -39,6 +41,7 @@ impl ScheduleText {
             payload: payload.map(|payload| (payload.encoding.to_string(), payload.bytes.to_vec())),
             missed: declared.missed.as_str().to_owned(),
             overlap: declared.overlap.as_str().to_owned(),
+            task: OptionsText::of(&declared.options),
             paused: schedule.paused,
             paused_by: schedule.paused_by.clone(),
             decided_until: schedule.decided_until.as_micros(),
@@ -62,6 +65,7 @@ impl ScheduleText {
             rule: rule(self.cron, self.every)?,
             zone: self.zone,
             payload,
+            options: self.task.into_options(),
             missed: self.missed.parse().map_err(|e| corrupt("a schedule's policy", e))?,
             overlap: self.overlap.parse().map_err(|e| corrupt("a schedule's policy", e))?,
         };

@@ -22,7 +22,7 @@ mod worker;
 pub use assignment::{shares, shares_text};
 pub use clock::LastSeenText;
 pub use queue::{StoredQueue, origin, queue_texts};
-pub use schedule::{ScheduleText, rule, rule_parts};
+pub use schedule::{OptionsText, ScheduleText, rule, rule_parts};
 pub use statement::{position, statement};
 pub use stored::{corrupt, micros, parse, queue_name, text, worker_id};
 pub use task::{Instant, Readable, headers, headers_text, history, history_text};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use gristmill_core::{Payload, Result, Rule, ScheduleDeclaration, ScheduleName};
+use gristmill_core::{
+    Headers, Payload, Result, Rule, ScheduleDeclaration, ScheduleName, TaskOptions,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{corrupt, micros, parse, queue_name, text};
@@ -21,6 +23,59 @@ pub struct ScheduleText {
     encoding: Option<String>,
     missed: String,
     overlap: String,
+    #[serde(default, skip_serializing_if = "OptionsText::is_empty")]
+    task: OptionsText,
+}
+
+/// What is said about a schedule's tasks besides their payload.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OptionsText {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    priority: Option<i16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delay: Option<u64>,
+    #[serde(default, skip_serializing_if = "Headers::is_empty")]
+    headers: Headers,
+}
+
+impl OptionsText {
+    /// As it is stored.
+    #[must_use]
+    pub fn of(options: &TaskOptions) -> Self {
+        OptionsText {
+            key: options.key.clone(),
+            group: options.group.clone(),
+            source: options.source.clone(),
+            priority: Some(options.priority).filter(|priority| *priority != 0),
+            delay: options.delay.map(micros),
+            headers: options.headers.clone(),
+        }
+    }
+
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == OptionsText::default()
+    }
+
+    /// As it was said.
+    #[must_use]
+    pub fn into_options(self) -> TaskOptions {
+        TaskOptions {
+            key: self.key,
+            group: self.group,
+            source: self.source,
+            priority: self.priority.unwrap_or_default(),
+            delay: self.delay.map(Duration::from_micros),
+            headers: self.headers,
+        }
+    }
 }
 
 impl ScheduleText {
@@ -39,6 +94,7 @@ impl ScheduleText {
             encoding: declared.payload.as_ref().map(|p| p.encoding.to_string()),
             missed: declared.missed.as_str().to_owned(),
             overlap: declared.overlap.as_str().to_owned(),
+            task: OptionsText::of(&declared.options),
         })
     }
 
@@ -62,6 +118,7 @@ impl ScheduleText {
             rule: rule(text.cron, text.every)?,
             zone: text.zone,
             payload,
+            options: text.task.into_options(),
             missed: text.missed.parse().map_err(|e| corrupt("a schedule", e))?,
             overlap: text.overlap.parse().map_err(|e| corrupt("a schedule", e))?,
         })
@@ -105,6 +162,11 @@ mod tests {
         let declared = ScheduleText::read("often", every, None)?;
         assert_eq!(declared.rule, Rule::Every(Duration::from_secs(60)));
         assert_eq!(ScheduleText::write(&declared)?, every);
+        let keyed = r#"{"queue":"mails","every":60000000,"zone":"UTC","missed":"once","overlap":"allow","task":{"key":"7","priority":-1,"delay":1000000,"headers":{"a":"b"}}}"#;
+        let declared = ScheduleText::read("keyed", keyed, None)?;
+        assert_eq!(declared.options.key.as_deref(), Some("7"));
+        assert_eq!(declared.options.delay, Some(Duration::from_secs(1)));
+        assert_eq!(ScheduleText::write(&declared)?, keyed);
         Ok(())
     }
 

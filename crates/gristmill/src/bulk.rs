@@ -4,9 +4,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use gristmill_core::{NewTask, PutAnswer, PutRequest, QueueName, Refusal, StoreError};
+use gristmill_core::{PutAnswer, PutReport, PutRequest, QueueName, Refusal, StoreError};
 
-use crate::{Error, Mill, RawTask, TaskType};
+use crate::bulk_input::Input;
+use crate::inside::{Transaction, Within};
+use crate::schedule::Finding;
+use crate::{Error, IntoPut, Mill};
 
 /// Tasks a flush holds unless set. Measured on the SQLite store: 100 reach
 /// half of the rate of 1,000, and 10,000 nothing more.
@@ -16,6 +19,7 @@ const FLUSH_MIN: usize = 50;
 
 /// What a bulk put did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct BulkReport {
     /// Tasks that are new.
     pub enqueued: u64,
@@ -49,6 +53,7 @@ pub type BulkProgress = BulkReport;
     acknowledged.flushes, acknowledged.enqueued, acknowledged.duplicates,
     if cause.wrote_nothing() { "known: they were not put" } else { "unknown" }
 )]
+#[non_exhaustive]
 pub struct BulkError {
     /// What is certain to stand.
     pub acknowledged: BulkReport,
@@ -69,6 +74,7 @@ pub struct BulkError {
     "{} of {} tasks were refused, the first because {first}; {} were enqueued and {} stood already",
     report.refused, report.tasks(), report.enqueued, report.duplicates + report.replaced
 )]
+#[non_exhaustive]
 pub struct BulkRefused {
     /// What it did.
     pub report: BulkReport,
@@ -80,8 +86,9 @@ pub struct BulkRefused {
 #[must_use = "a bulk put happens when it is run"]
 pub struct Bulk<'a, I> {
     mill: &'a Mill,
-    queue: &'static str,
     tasks: I,
+    /// The finder's run that counts it.
+    finding: Option<&'a Finding>,
     /// Tasks a flush, if somebody said so.
     flush: Option<usize>,
     counts_refused: bool,
@@ -93,13 +100,19 @@ type Watch<'a> = Box<dyn FnMut(&BulkProgress) + Send + 'a>;
 
 impl<I> std::fmt::Debug for Bulk<'_, I> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Bulk({}, flushes of {})", self.queue, self.flush.unwrap_or(FLUSH))
+        write!(f, "Bulk(flushes of {})", self.flush.unwrap_or(FLUSH))
     }
 }
 
 impl<'a, I> Bulk<'a, I> {
-    pub(crate) fn new(mill: &'a Mill, queue: &'static str, tasks: I) -> Self {
-        Bulk { mill, queue, tasks, flush: None, counts_refused: false, progress: None }
+    pub(crate) fn new(mill: &'a Mill, tasks: I) -> Self {
+        let (flush, counts_refused, progress) = (None, false, None);
+        Bulk { mill, tasks, finding: None, flush, counts_refused, progress }
+    }
+
+    pub(crate) fn found_by(mut self, finding: &'a Finding) -> Self {
+        self.finding = Some(finding);
+        self
     }
 
     /// Tasks a flush, at least 50 and at most what the store takes. Unless
@@ -123,10 +136,10 @@ impl<'a, I> Bulk<'a, I> {
     }
 }
 
-impl<'a, T, I> Bulk<'a, I>
+impl<'a, I> Bulk<'a, I>
 where
-    T: TaskType,
-    I: Iterator<Item = T>,
+    I: Iterator,
+    I::Item: IntoPut,
 {
     /// Puts everything. A task that stands already is skipped and counted.
     ///
@@ -135,38 +148,101 @@ where
     /// fails midway: [`Error::Bulk`] then says what stands for certain. And at
     /// the end when tasks were refused: [`Error::BulkRefused`] says how many.
     pub async fn run(self) -> Result<BulkReport, Error> {
-        let Bulk { mill, queue, tasks, flush, counts_refused, progress } = self;
+        let Bulk { mill, tasks, finding, flush, counts_refused, progress } = self;
         let tasks = Iter(tasks);
-        Bulk { mill, queue, tasks, flush, counts_refused, progress }.run_stream().await
+        Bulk { mill, tasks, finding, flush, counts_refused, progress }.run_stream().await
+    }
+
+    /// Puts everything inside your own transaction, in one step and one round
+    /// trip a queue: the tasks stand if and only if it commits. The answers come
+    /// in the order of the tasks.
+    ///
+    /// A task that is refused is an error (unless [`Bulk::count_refused`] was
+    /// said): roll the transaction back then, for the others are in it.
+    ///
+    /// What fits: see [`Transaction`].
+    pub fn within<Tx: Transaction>(self, transaction: Tx) -> Within<Tx, PutReport> {
+        let (mut places, mut requests) = (Vec::new(), Vec::<PutRequest>::new());
+        let mut failed = None;
+        for task in self.tasks {
+            let put = task.into_put().into_draft().and_then(|draft| draft.finish_for(self.mill));
+            let (queue, task) = match put {
+                Ok(put) => put,
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            };
+            let at = requests.iter().position(|request| request.queue == queue);
+            let at = at.unwrap_or(requests.len());
+            if at == requests.len() {
+                requests.push(PutRequest { queue, tasks: Vec::new(), atomic: false });
+            }
+            if let Some(request) = requests.get_mut(at) {
+                request.tasks.push(task);
+            }
+            places.push(at);
+        }
+        let queues: Vec<QueueName> = requests.iter().map(|to| to.queue.clone()).collect();
+        let requests = failed.map_or(Ok(requests), Err);
+        let (finding, counts_refused) = (self.finding.cloned(), self.counts_refused);
+        Within::put(self.mill.clone(), transaction, requests, move |reports| {
+            for (queue, report) in queues.iter().zip(&reports) {
+                let (skipped, enqueued) = (report.duplicates() as u64, report.enqueued() as u64);
+                tell_skipped(queue.as_str(), skipped, enqueued);
+            }
+            let mut answers: Vec<_> =
+                reports.into_iter().map(|report| report.answers.into_iter()).collect();
+            let in_order = places.iter().filter_map(|at| answers.get_mut(*at)?.next());
+            let report = PutReport { answers: in_order.collect() };
+            let counted = counted(&report.answers, BulkReport::default(), &mut None);
+            let taken = match (counted, report.first_refusal()) {
+                (Err(unknown), _) => Err(unknown),
+                (Ok(_), Some(why)) if !counts_refused => Err(why.clone().into()),
+                (Ok(counted), _) => Ok(counted),
+            };
+            if let Some(finding) = finding {
+                finding.hear_all(taken.as_ref());
+            }
+            taken.map(|_| report)
+        })
     }
 }
 
-impl<'a, T, S> Bulk<'a, S>
+impl<'a, S> Bulk<'a, S>
 where
-    T: TaskType,
-    S: Stream<Item = T> + Unpin,
+    S: Stream + Unpin,
+    S::Item: IntoPut,
 {
     /// As [`Bulk::run`], for tasks that arrive over time.
     ///
     /// # Errors
     /// As [`Bulk::run`].
-    pub async fn run_stream(mut self) -> Result<BulkReport, Error> {
-        let queue = QueueName::new(self.queue)?;
+    pub async fn run_stream(self) -> Result<BulkReport, Error> {
+        let finding = self.finding;
+        let ran = self.flush_all().await;
+        if let Some(finding) = finding {
+            finding.hear_all(ran.as_ref());
+        }
+        ran
+    }
+
+    async fn flush_all(mut self) -> Result<BulkReport, Error> {
         let store = self.mill.store();
         let size = self.flush.unwrap_or(FLUSH).min(store.limits().put_tasks);
         let mut report = BulkReport::default();
         let mut first_refused = None;
-        let mut input = Input { tasks: &mut self.tasks, size, ahead: Vec::new(), end: None };
-        let mut ready = Vec::new();
+        let mut input = Input::new(self.mill, &mut self.tasks, size);
+        let (mut queue, mut ready) = (None, Vec::new());
         loop {
             if ready.is_empty() {
-                ready = match input.take().await {
-                    Ok(tasks) if tasks.is_empty() => break,
-                    Ok(tasks) => tasks,
+                (queue, ready) = match input.take().await {
+                    Ok(taken) => taken,
                     // What was put before it stands and is told of.
                     Err(cause) => return Err(stopped(report, 0, 0, cause)),
                 };
             }
+            let Some(queue) = &queue else { break };
             // Who said how large a flush is gets it.
             let limit = self.flush.is_none().then(|| store.flush_limit()).flatten();
             let rest = ready.split_off(limit.unwrap_or(size).clamp(1, ready.len()));
@@ -186,30 +262,19 @@ where
             let answers = match flushed {
                 Ok(flushed) => flushed.answers,
                 Err(cause) => {
-                    let ahead = ready.len() + input.ahead.len();
+                    let ahead = ready.len() + input.read_ahead();
                     return Err(stopped(report, unknown, ahead, cause.into()));
                 }
             };
-            for answer in answers {
-                match answer {
-                    PutAnswer::Enqueued { .. } => report.enqueued += 1,
-                    PutAnswer::Duplicate { .. } => report.duplicates += 1,
-                    PutAnswer::Replaced { .. } => report.replaced += 1,
-                    PutAnswer::Refused(Refusal::UnknownQueue { name, suggestion }) => {
-                        return Err(StoreError::UnknownQueue { name, suggestion }.into());
-                    }
-                    PutAnswer::Refused(why) => {
-                        report.refused += 1;
-                        first_refused.get_or_insert(why);
-                    }
-                }
-            }
+            let before = report;
+            report = counted(&answers, report, &mut first_refused)?;
             report.flushes += 1;
+            let enqueued = report.enqueued - before.enqueued;
+            tell_skipped(queue.as_str(), report.duplicates - before.duplicates, enqueued);
             if let Some(watch) = &mut self.progress {
                 watch(&report);
             }
         }
-        tell_skipped(self.queue, report.duplicates, report.enqueued);
         match first_refused.filter(|_| !self.counts_refused) {
             Some(first) => Err(Box::new(BulkRefused { report, first }).into()),
             None => Ok(report),
@@ -217,49 +282,33 @@ where
     }
 }
 
-/// The error of a bulk put that ends before its input does.
-fn stopped(acknowledged: BulkReport, unknown: usize, ahead: usize, cause: Error) -> Error {
-    Box::new(BulkError { acknowledged, unknown, ahead, cause }).into()
-}
-
-/// Where tasks come from, and those that were read ahead.
-struct Input<'s, S> {
-    tasks: &'s mut S,
-    /// Tasks a flush holds at most.
-    size: usize,
-    ahead: Vec<NewTask>,
-    /// It is not asked again: it has ended, or has a task without a form.
-    end: Option<Result<(), Error>>,
-}
-
-impl<T: TaskType, S: Stream<Item = T> + Unpin> Input<'_, S> {
-    /// Whether the next flush is read, as far as there is one.
-    fn is_read(&self) -> bool {
-        self.end.is_some() || self.ahead.len() >= self.size
-    }
-
-    /// Reads the next flush. What was read is kept when this is dropped.
-    async fn read(&mut self) {
-        while !self.is_read() {
-            match next(self.tasks).await.map(|task| RawTask::typed(&task)?.into_new_task()) {
-                Some(Ok(task)) => self.ahead.push(task),
-                Some(Err(cause)) => self.end = Some(Err(cause)),
-                None => self.end = Some(Ok(())),
+/// The report with these answers counted.
+fn counted(
+    answers: &[PutAnswer],
+    mut report: BulkReport,
+    first_refused: &mut Option<Refusal>,
+) -> Result<BulkReport, Error> {
+    for answer in answers {
+        match answer {
+            PutAnswer::Enqueued { .. } => report.enqueued += 1,
+            PutAnswer::Duplicate { .. } => report.duplicates += 1,
+            PutAnswer::Replaced { .. } => report.replaced += 1,
+            PutAnswer::Refused(Refusal::UnknownQueue { name, suggestion }) => {
+                let (name, suggestion) = (name.clone(), suggestion.clone());
+                return Err(StoreError::UnknownQueue { name, suggestion }.into());
+            }
+            PutAnswer::Refused(why) => {
+                report.refused += 1;
+                first_refused.get_or_insert_with(|| why.clone());
             }
         }
     }
+    Ok(report)
+}
 
-    /// The next flush; nothing at the end.
-    async fn take(&mut self) -> Result<Vec<NewTask>, Error> {
-        self.read().await;
-        if let Some(Err(_)) = &self.end
-            && let Some(Err(cause)) = self.end.replace(Ok(()))
-        {
-            self.ahead.clear();
-            return Err(cause);
-        }
-        Ok(std::mem::replace(&mut self.ahead, Vec::with_capacity(self.size)))
-    }
+/// The error of a bulk put that ends before its input does.
+fn stopped(acknowledged: BulkReport, unknown: usize, ahead: usize, cause: Error) -> Error {
+    Box::new(BulkError { acknowledged, unknown, ahead, cause }).into()
 }
 
 /// One debug line with both counts, when anything was skipped.
@@ -278,12 +327,12 @@ pub(crate) fn tell_skipped(queue: &str, skipped: u64, enqueued: u64) {
 impl Mill {
     /// Puts tasks that arrive over time, in constant memory, a flush at a
     /// time: run it with [`Bulk::run_stream`].
-    pub fn put_stream<T, S>(&self, tasks: S) -> Bulk<'_, S>
+    pub fn put_stream<S>(&self, tasks: S) -> Bulk<'_, S>
     where
-        T: TaskType,
-        S: Stream<Item = T> + Unpin,
+        S: Stream + Unpin,
+        S::Item: IntoPut,
     {
-        Bulk::new(self, T::QUEUE, tasks)
+        Bulk::new(self, tasks)
     }
 }
 
@@ -298,8 +347,4 @@ impl<I: Iterator> Stream for Iter<I> {
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<I::Item>> {
         Poll::Ready(self.0.next())
     }
-}
-
-async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
-    std::future::poll_fn(|context| Pin::new(&mut *stream).poll_next(context)).await
 }

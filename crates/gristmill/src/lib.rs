@@ -28,19 +28,25 @@
 //! inside your own SQLite or PostgreSQL transaction) and lets you inspect what stands. The
 //! store itself, with every verb, is [`Mill::store`].
 
+mod accepted;
 mod bulk;
+mod bulk_input;
+#[cfg(feature = "contract")]
 pub mod contract;
 pub mod copy;
 mod declare;
 mod doctor;
+mod draft;
 mod error;
 mod inside;
 mod inspect;
 pub mod manager;
 pub mod metrics;
 mod mill;
+mod open;
 mod outage;
 mod pause;
+pub mod prelude;
 mod put;
 pub mod recovery;
 pub mod schedule;
@@ -51,21 +57,28 @@ pub mod testing;
 mod timer;
 pub mod worker;
 
+pub use accepted::Accepted;
 pub use bulk::{Bulk, BulkError, BulkProgress, BulkRefused, BulkReport};
 pub use declare::Declare;
 pub use error::Error;
-pub use gristmill_core as core;
+#[doc(no_inline)]
+pub use gristmill_core as port;
 pub use gristmill_core::{
     Backoff, Encoding, OnDuplicate, Payload, PutAnswer, QueueName, QueueStats, Refusal, Settings,
     SettingsPatch, State, Store, StoreError, Task, TaskId, Timestamp, Unique,
 };
+#[cfg(feature = "files")]
 pub use gristmill_files as files;
+#[cfg(feature = "postgres")]
 pub use gristmill_postgres as postgres;
+#[cfg(feature = "postgres")]
 pub use gristmill_postgres::PostgresUrl;
+#[cfg(feature = "sqlite")]
 pub use gristmill_sqlite as sqlite;
+pub use inside::{Asking, Transaction, Uncommitted, Within};
 pub use inspect::Inspect;
 pub use mill::Mill;
-pub use put::{Accepted, Put, RawTask};
+pub use put::{IntoPut, Put, Unbound};
 pub use store_url::{StoreUrl, StoreUrlError};
 pub use task_type::{TaskPayload, TaskType};
 pub use worker::{Context, Worker};

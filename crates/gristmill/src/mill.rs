@@ -2,29 +2,34 @@
 
 use std::sync::Arc;
 
-use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::observed::{Observed, StoreEvent, Verbs};
-use gristmill_core::{Clock, Store, StoreError, Timestamp};
-use gristmill_files::FilesStore;
-use gristmill_postgres::PostgresStore;
-use gristmill_sqlite::SqliteStore;
+use gristmill_core::{NewTask, Store};
 use tokio::sync::broadcast;
 
 use crate::metrics::Metrics;
+use crate::open::Extras;
 use crate::outage::Outage;
-use crate::{Bulk, Declare, Error, Inspect, Put, RawTask, StoreUrl, TaskType};
+use crate::{Bulk, Declare, Error, Inspect, IntoPut, Put, StoreUrl, TaskType};
+
+/// Sees a task before it is put.
+type OnPut = Arc<dyn Fn(&str, &mut NewTask) + Send + Sync>;
 
 /// An open store. Cheap to clone; clones share it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Mill {
     store: Arc<Observed>,
-    sqlite: Option<Arc<SqliteStore>>,
-    files: Option<Arc<FilesStore>>,
-    postgres: Option<Arc<PostgresStore>>,
+    pub(crate) extras: Extras,
     metrics: Metrics,
     outage: Arc<Outage>,
     /// The finders of schedulers that run on this mill or a clone of it.
     finders: Arc<crate::schedule::Finders>,
+    on_put: Arc<[OnPut]>,
+}
+
+impl std::fmt::Debug for Mill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mill").field("store", &self.store).finish_non_exhaustive()
+    }
 }
 
 impl Mill {
@@ -36,7 +41,7 @@ impl Mill {
     /// When the URL names no store, or the store cannot be opened: no
     /// permission, not a database, written by a newer version.
     pub async fn open(url: &str) -> Result<Self, Error> {
-        Self::open_or_create(&url.parse()?, true).await
+        crate::open::open(&url.parse()?, true).await
     }
 
     /// As [`Mill::open`], by a URL that was read before: a program that keeps a
@@ -45,7 +50,7 @@ impl Mill {
     /// # Errors
     /// When the store cannot be opened, as [`Mill::open`].
     pub async fn open_at(url: &StoreUrl) -> Result<Self, Error> {
-        Self::open_or_create(url, true).await
+        crate::open::open(url, true).await
     }
 
     /// As [`Mill::open`], but a store that is not there is an error rather
@@ -54,7 +59,7 @@ impl Mill {
     /// # Errors
     /// As [`Mill::open`], and when there is no such store.
     pub async fn open_existing(url: &str) -> Result<Self, Error> {
-        Self::open_or_create(&url.parse()?, false).await
+        crate::open::open(&url.parse()?, false).await
     }
 
     /// As [`Mill::open_existing`], by a URL that was read before.
@@ -62,38 +67,7 @@ impl Mill {
     /// # Errors
     /// As [`Mill::open_existing`], but for the URL.
     pub async fn open_existing_at(url: &StoreUrl) -> Result<Self, Error> {
-        Self::open_or_create(url, false).await
-    }
-
-    async fn open_or_create(url: &StoreUrl, create: bool) -> Result<Self, Error> {
-        match url.clone() {
-            StoreUrl::Memory => {
-                Ok(Self::over(Arc::new(MemoryStore::new(MemoryOptions::default()))))
-            }
-            StoreUrl::Sqlite(path) => {
-                let options = gristmill_sqlite::Options { create, ..Default::default() };
-                // Opening reads, and at the first time writes, the disk: not
-                // on a thread that drives other people's futures.
-                let opened = tokio::task::spawn_blocking(move || SqliteStore::open(path, options));
-                let opened = opened
-                    .await
-                    .map_err(|e| StoreError::Unavailable(format!("opening was ended: {e}")))?;
-                Ok(Self::over_sqlite(Arc::new(opened?)))
-            }
-            StoreUrl::Files(folder) => {
-                let options = gristmill_files::Options { create, ..Default::default() };
-                let opened = tokio::task::spawn_blocking(move || FilesStore::open(folder, options));
-                let opened = opened
-                    .await
-                    .map_err(|e| StoreError::Unavailable(format!("opening was ended: {e}")))?;
-                Ok(Self::over_files(Arc::new(opened?)))
-            }
-            StoreUrl::Postgres(url) => {
-                let options = gristmill_postgres::Options { migrate: create, ..Default::default() };
-                let opened = PostgresStore::open(url.reveal(), options).await?;
-                Ok(Self::over_postgres(Arc::new(opened)))
-            }
-        }
+        crate::open::open(url, false).await
     }
 
     /// A mill over any store.
@@ -101,61 +75,15 @@ impl Mill {
     pub fn over(store: Arc<dyn Store>) -> Self {
         let store = Arc::new(Observed::new(store));
         let metrics = Metrics::default();
-        let (outage, finders) = (Arc::default(), Arc::default());
-        Mill { store, sqlite: None, files: None, postgres: None, metrics, outage, finders }
+        let (outage, finders, on_put) = (Arc::default(), Arc::default(), Arc::new([]));
+        Mill { store, extras: Extras::default(), metrics, outage, finders, on_put }
     }
 
-    /// A mill over an opened SQLite store, whose extras stay reachable.
-    #[must_use]
-    pub fn over_sqlite(sqlite: Arc<SqliteStore>) -> Self {
-        Mill { sqlite: Some(sqlite.clone()), ..Self::over(sqlite) }
-    }
-
-    /// A mill over an opened file spool, whose extras stay reachable.
-    #[must_use]
-    pub fn over_files(files: Arc<FilesStore>) -> Self {
-        Mill { files: Some(files.clone()), ..Self::over(files) }
-    }
-
-    /// A mill over an opened PostgreSQL store, whose extras stay reachable.
-    #[must_use]
-    pub fn over_postgres(postgres: Arc<PostgresStore>) -> Self {
-        Mill { postgres: Some(postgres.clone()), ..Self::over(postgres) }
-    }
-
-    /// The PostgreSQL store, where it is one: putting and completing inside
-    /// your own transaction, and whether wake-ups are heard.
-    #[must_use]
-    pub fn postgres(&self) -> Option<&Arc<PostgresStore>> {
-        self.postgres.as_ref()
-    }
-
-    /// Now, by the clock that decides what is due: on a server its own, elsewhere
-    /// the one that this process has.
-    pub(crate) async fn now(&self, ours: &dyn Clock) -> Result<Timestamp, StoreError> {
-        match &self.postgres {
-            Some(server) => server.time().await,
-            None => Ok(ours.now()),
-        }
-    }
-
-    /// The store with all its verbs.
+    /// The store with all its verbs: the port. What is on it is ours to change
+    /// with any version; what is on [`Mill`] is not.
     #[must_use]
     pub fn store(&self) -> Arc<dyn Store> {
         self.store.clone()
-    }
-
-    /// The SQLite store, where it is one: backup, check, and putting inside
-    /// your own transaction.
-    #[must_use]
-    pub fn sqlite(&self) -> Option<&Arc<SqliteStore>> {
-        self.sqlite.as_ref()
-    }
-
-    /// The file spool, where it is one: check, and what was set aside.
-    #[must_use]
-    pub fn files(&self) -> Option<&Arc<FilesStore>> {
-        self.files.as_ref()
     }
 
     /// The numbers of the workers that run on this mill in this process.
@@ -195,22 +123,61 @@ impl Mill {
 
     /// Puts a task. Await it as it is, or say more first:
     /// `mill.put(task).key("42").delay(minute).await`.
-    pub fn put<T: TaskType>(&self, task: T) -> Put {
-        Put::new(self.clone(), RawTask::typed(&task))
+    pub fn put(&self, task: impl IntoPut) -> Put {
+        task.into_put().goes_to(self.clone())
     }
 
     /// Puts a payload on a queue by name.
     pub fn put_raw(&self, queue: &str, payload: gristmill_core::Payload) -> Put {
-        Put::new(self.clone(), Ok(RawTask::raw(queue, payload)))
+        Put::raw(queue, payload).goes_to(self.clone())
     }
 
-    /// Puts any number of tasks in constant memory, a flush at a time.
-    pub fn put_all<T, I>(&self, tasks: I) -> Bulk<'_, I::IntoIter>
+    /// Puts any number of tasks in constant memory, a flush at a time: values
+    /// of a [`TaskType`], or puts with more said about them ([`Put::of`]), of one
+    /// queue or of several.
+    pub fn put_all<I>(&self, tasks: I) -> Bulk<'_, I::IntoIter>
     where
-        T: TaskType,
-        I: IntoIterator<Item = T>,
+        I: IntoIterator,
+        I::Item: IntoPut,
     {
-        Bulk::new(self, T::QUEUE, tasks.into_iter())
+        Bulk::new(self, tasks.into_iter())
+    }
+
+    /// This mill with a hook that sees every task before it is put by it or a
+    /// clone of it, on whichever way it goes (alone, in bulk, in a transaction,
+    /// by a schedule or finder; follow-ups by the mill the worker was made of),
+    /// and may change it: a header that every task has, a source, a priority.
+    /// Hooks run in the order in which they were said.
+    ///
+    /// ```
+    /// # use gristmill::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Remind;
+    /// # impl TaskType for Remind { const QUEUE: &'static str = "reminders"; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), gristmill::Error> {
+    /// let mill = Mill::open("memory:").await?.on_put(|_queue, task| {
+    ///     task.headers.entry("tenant".into()).or_insert_with(|| "acme".into());
+    /// });
+    /// # mill.declare::<Remind>().await?;
+    /// # mill.put(Remind).await?;
+    /// # let all = mill.inspect().list(Default::default()).await?;
+    /// # assert_eq!(all.tasks[0].headers["tenant"], "acme");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn on_put(mut self, hook: impl Fn(&str, &mut NewTask) + Send + Sync + 'static) -> Self {
+        let mut hooks = self.on_put.to_vec();
+        hooks.push(Arc::new(hook));
+        self.on_put = hooks.into();
+        self
+    }
+
+    pub(crate) fn before_put(&self, queue: &str, task: &mut NewTask) {
+        for hook in self.on_put.iter() {
+            hook(queue, task);
+        }
     }
 
     /// Declares a schedule. Say its rule and what it puts, then await it or

@@ -1,130 +1,182 @@
-//! One put, said step by step.
+//! One put, said step by step: the same builder on every way a task takes.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
 use gristmill_core::{
-    Headers, NewTask, Payload, PutAnswer, PutRequest, QueueName, Refusal, Start, StoreError,
-    TaskId, Timestamp,
+    Headers, NewTask, Payload, PutAnswer, PutRequest, Refusal, StoreError, Timestamp,
 };
 
-use crate::{Error, Mill, TaskType};
+use crate::draft::{Draft, TRACEPARENT, TRACESTATE, is_traceparent};
+use crate::inside::{Transaction, Within};
+use crate::{Accepted, Error, Mill, TaskType};
 
-/// The header that carries a W3C trace context.
-pub(crate) const TRACEPARENT: &str = "traceparent";
-/// The header that carries what vendors add to it.
-pub(crate) const TRACESTATE: &str = "tracestate";
-
-/// A payload with everything that can be said about it.
-#[derive(Debug, Clone)]
-pub struct RawTask {
-    queue: String,
-    task: NewTask,
-    delay: Option<Duration>,
-    at: Option<Timestamp>,
-}
-
-impl RawTask {
-    /// A typed task.
-    ///
-    /// # Errors
-    /// When the value has no form as a payload.
-    pub fn typed<T: TaskType>(task: &T) -> Result<Self, Error> {
-        let mut raw = Self::raw(T::QUEUE, task.to_payload()?);
-        raw.task.key = task.key();
-        Ok(raw)
-    }
-
-    /// A payload for a queue.
-    #[must_use]
-    pub fn raw(queue: &str, payload: Payload) -> Self {
-        let task = NewTask::new(payload);
-        RawTask { queue: queue.to_owned(), task, delay: None, at: None }
-    }
-
-    /// The queue it goes to.
-    #[must_use]
-    pub fn queue(&self) -> &str {
-        &self.queue
-    }
-
-    /// The task as the store takes it.
-    ///
-    /// # Errors
-    /// When both a delay and a start time were given.
-    pub fn into_new_task(self) -> Result<NewTask, Error> {
-        let start = match (self.delay, self.at) {
-            (Some(_), Some(_)) => return Err(Error::TwoStarts),
-            (Some(delay), None) => Start::After(delay),
-            (None, Some(at)) => Start::At(at),
-            (None, None) => Start::Now,
-        };
-        Ok(NewTask { start, ..self.task })
-    }
-}
-
-/// A put that happens when it is awaited. A task that is not taken (the queue is
-/// full, the payload too large) is [`Error::Refused`]; [`Put::answer`] has it as
+/// A task to be put, with everything that can be said about it.
+///
+/// [`Mill::put`] and [`Finding::put`](crate::schedule::Finding::put) make one
+/// that happens when it is awaited. A task that is not taken (the queue is full,
+/// the payload too large) is [`Error::Refused`] then; [`Put::answer`] has it as
 /// an answer.
+///
+/// [`Put::of`] and [`Put::raw`] make one that goes nowhere by itself, for
+/// whatever takes tasks: [`Mill::put_all`],
+/// [`Context::follow_up`](crate::Context::follow_up),
+/// [`NewSchedule::puts`](crate::schedule::NewSchedule::puts).
+///
+/// ```
+/// # use gristmill::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # use std::time::Duration;
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Remind { who: String }
+/// # impl TaskType for Remind { const QUEUE: &'static str = "reminders"; }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), gristmill::Error> {
+/// # let mill = Mill::open("memory:").await?;
+/// # mill.declare::<Remind>().await?;
+/// let minute = Duration::from_secs(60);
+/// mill.put(Remind { who: "ada".into() }).key("ada").delay(minute).await?;
+/// let people = ["eve", "bob"].map(|who| Remind { who: who.into() });
+/// mill.put_all(people.map(|remind| Put::of(remind).priority(5))).run().await?;
+/// # assert_eq!(mill.inspect().queue("reminders").await?.ready, 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
-#[must_use = "a put happens when it is awaited"]
-pub struct Put {
-    mill: Mill,
-    task: Result<RawTask, Error>,
+#[must_use = "a put happens when it is awaited or given to what takes tasks"]
+pub struct Put<To = Mill> {
+    to: To,
+    draft: Result<Draft, Error>,
 }
 
-impl Put {
-    pub(crate) fn new(mill: Mill, task: Result<RawTask, Error>) -> Self {
-        Put { mill, task }
+/// A [`Put`] that goes nowhere by itself.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Unbound;
+
+/// What can be put: a value of a [`TaskType`], or a [`Put`] with more said about
+/// it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a task",
+    label = "not a task",
+    note = "implement `gristmill::TaskType` for it (its values must be `Serialize` and \
+            `DeserializeOwned`), or build the put with `Put::of` or `Put::raw`"
+)]
+pub trait IntoPut: sealed::Sealed {
+    /// The put.
+    fn into_put(self) -> Put<Unbound>;
+}
+
+impl<T: TaskType> IntoPut for T {
+    fn into_put(self) -> Put<Unbound> {
+        Put::of(self)
+    }
+}
+
+impl<To> IntoPut for Put<To> {
+    fn into_put(self) -> Put<Unbound> {
+        Put { to: Unbound, draft: self.draft }
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<T: crate::TaskType> Sealed for T {}
+    impl<To> Sealed for super::Put<To> {}
+}
+
+/// Where a put that can be awaited goes.
+pub trait Destination: Send + 'static {
+    #[doc(hidden)]
+    fn mill(&self) -> &Mill;
+
+    /// What became of it.
+    #[doc(hidden)]
+    fn hear(&self, _answer: &Result<PutAnswer, Error>) {}
+}
+
+impl Destination for Mill {
+    fn mill(&self) -> &Mill {
+        self
+    }
+}
+
+impl Put<Unbound> {
+    /// A typed task.
+    pub fn of<T: TaskType>(task: T) -> Self {
+        Put { to: Unbound, draft: Draft::typed(&task) }
     }
 
-    fn with(mut self, change: impl FnOnce(&mut RawTask)) -> Self {
-        if let Ok(task) = &mut self.task {
-            change(task);
+    /// A payload for a queue by name.
+    pub fn raw(queue: &str, payload: Payload) -> Self {
+        let draft = Draft::raw(queue.to_owned().into(), NewTask::new(payload));
+        Put { to: Unbound, draft: Ok(draft) }
+    }
+
+    pub(crate) fn goes_to<To>(self, to: To) -> Put<To> {
+        Put { to, draft: self.draft }
+    }
+
+    pub(crate) fn into_draft(self) -> Result<Draft, Error> {
+        self.draft
+    }
+}
+
+impl<To> Put<To> {
+    fn with(mut self, change: impl FnOnce(&mut Draft)) -> Self {
+        if let Ok(draft) = &mut self.draft {
+            change(draft);
         }
         self
     }
 
-    /// What the task is about.
+    /// What the task is about, instead of [`TaskType::key`].
     pub fn key(self, key: impl Into<String>) -> Self {
-        self.with(|raw| raw.task.key = Some(key.into()))
+        self.with(|draft| draft.task.key = Some(key.into()))
     }
 
     /// What it is counted with while it runs.
     pub fn group(self, group: impl Into<String>) -> Self {
-        self.with(|raw| raw.task.group = Some(group.into()))
+        self.with(|draft| draft.task.group = Some(group.into()))
     }
 
     /// Who produced it.
     pub fn source(self, source: impl Into<String>) -> Self {
-        self.with(|raw| raw.task.source = Some(source.into()))
+        self.with(|draft| draft.task.source = Some(source.into()))
     }
 
     /// Lower runs first.
     pub fn priority(self, priority: i16) -> Self {
-        self.with(|raw| raw.task.priority = priority)
+        self.with(|draft| draft.task.priority = priority)
     }
 
     /// Not before this much time has passed. Excludes [`Put::at`].
     pub fn delay(self, delay: Duration) -> Self {
-        self.with(|raw| raw.delay = Some(delay))
+        self.with(|draft| draft.delay = Some(delay))
     }
 
     /// Not before this instant. Excludes [`Put::delay`].
     pub fn at(self, at: Timestamp) -> Self {
-        self.with(|raw| raw.at = Some(at))
+        self.with(|draft| draft.at = Some(at))
     }
 
     /// Your own id: a repeat of this put within the queue's window is
     /// recognised by it, so a put whose answer was lost can be repeated.
     pub fn id(self, id: impl Into<String>) -> Self {
-        self.with(|raw| raw.task.id = Some(id.into()))
+        self.with(|draft| draft.task.id = Some(id.into()))
     }
 
-    /// Small facts that travel with the task.
+    /// Small facts that travel with the task, instead of those said before.
     pub fn headers(self, headers: Headers) -> Self {
-        self.with(|raw| raw.task.headers = headers)
+        self.with(|draft| draft.task.headers = headers)
+    }
+
+    /// One more small fact that travels with the task.
+    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.with(|draft| {
+            draft.task.headers.insert(name.into(), value.into());
+        })
     }
 
     /// The W3C trace context this put belongs to: the handler's span and
@@ -135,89 +187,55 @@ impl Put {
             tracing::debug!(trace, "not a W3C traceparent");
             return self;
         }
-        self.with(|raw| {
-            raw.task.headers.insert(TRACEPARENT.to_owned(), trace.to_owned());
-        })
+        self.header(TRACEPARENT, trace)
     }
 
     /// What vendors add to the trace context. Say [`Put::traceparent`] first:
     /// without a parent it means nothing and is left out.
     pub fn tracestate(self, state: &str) -> Self {
-        self.with(|raw| {
-            if raw.task.headers.contains_key(TRACEPARENT) && !state.is_empty() {
-                raw.task.headers.insert(TRACESTATE.to_owned(), state.to_owned());
+        self.with(|draft| {
+            if draft.task.headers.contains_key(TRACEPARENT) && !state.is_empty() {
+                draft.task.headers.insert(TRACESTATE.to_owned(), state.to_owned());
             }
         })
     }
 }
 
-/// Whether this is `version-trace-parent-flags`, in lower-case hex.
-fn is_traceparent(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    parts.len() >= 4
-        && parts.iter().zip([2, 32, 16, 2]).all(|(part, len)| part.len() == len)
-        && parts.iter().take(4).all(|part| part.chars().all(hex))
-}
-
-/// What became of a put that was taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Accepted {
-    /// It stands in the store.
-    Enqueued {
-        /// Its number.
-        id: TaskId,
-    },
-    /// A task like it stands already (by key), or stood (by your id).
-    Duplicate {
-        /// The standing one.
-        id: TaskId,
-        /// When that one may run; unknown once it is gone.
-        run_at: Option<Timestamp>,
-        /// Who produced that one.
-        source: Option<String>,
-    },
-    /// The standing task of its key took over its data.
-    Replaced {
-        /// The standing one.
-        id: TaskId,
-    },
-}
-
-impl Accepted {
-    /// The task that stands for this put.
-    #[must_use]
-    pub const fn id(&self) -> TaskId {
-        match self {
-            Accepted::Enqueued { id }
-            | Accepted::Duplicate { id, .. }
-            | Accepted::Replaced { id } => *id,
-        }
-    }
-
-    /// Whether a new task was stored.
-    #[must_use]
-    pub const fn is_enqueued(&self) -> bool {
-        matches!(self, Accepted::Enqueued { .. })
-    }
-}
-
-impl TryFrom<PutAnswer> for Accepted {
-    type Error = Refusal;
-
-    fn try_from(answer: PutAnswer) -> Result<Self, Refusal> {
-        Ok(match answer {
-            PutAnswer::Enqueued { id } => Accepted::Enqueued { id },
-            PutAnswer::Duplicate { id, run_at, source } => {
-                Accepted::Duplicate { id, run_at, source }
-            }
-            PutAnswer::Replaced { id } => Accepted::Replaced { id },
-            PutAnswer::Refused(why) => return Err(why),
+impl<To: Destination> Put<To> {
+    /// Puts inside your own transaction: the task stands if and only if it
+    /// commits. Await it, or, in a transaction of SQLite, say [`Within::now`].
+    ///
+    /// ```no_run
+    /// # use gristmill::prelude::*;
+    /// # use gristmill::sqlite::rusqlite;
+    /// # fn change<T: TaskType>(
+    /// #     mill: &Mill, db: &mut rusqlite::Connection, task: T,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut transaction = db.transaction()?;
+    /// // your own statements
+    /// let put = mill.put(task).priority(1).within(&mut transaction).now()?;
+    /// transaction.commit()?;
+    /// put.committed(); // workers hear of it at once
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// What fits: see [`Transaction`].
+    pub fn within<Tx: Transaction>(self, transaction: Tx) -> Within<Tx, Accepted> {
+        let request = self.draft.and_then(|draft| {
+            let (queue, task) = draft.finish_for(self.to.mill())?;
+            Ok(vec![PutRequest { queue, tasks: vec![task], atomic: false }])
+        });
+        let mill = self.to.mill().clone();
+        let to = self.to;
+        Within::put(mill, transaction, request, move |reports| {
+            let answers = reports.into_iter().flat_map(|report| report.answers);
+            let answer = one(answers.into_iter());
+            to.hear(&answer);
+            Ok(Accepted::try_from(answer?)?)
         })
     }
-}
 
-impl Put {
     /// Puts, and gives the whole answer: a refused task is one of the answers
     /// here. For those who have a plan for it, such as waiting for room.
     ///
@@ -225,23 +243,32 @@ impl Put {
     /// When nobody declared the queue, the task has no form, or the store
     /// cannot answer.
     pub async fn answer(self) -> Result<PutAnswer, Error> {
-        let raw = self.task?;
-        let queue = QueueName::new(&raw.queue)?;
-        let tasks = vec![raw.into_new_task()?];
-        let report = self.mill.store().put(PutRequest { queue, tasks, atomic: false }).await?;
-        match report.answers.into_iter().next() {
-            // Nobody declared it: a mistake of the program's, which no plan
-            // mends.
-            Some(PutAnswer::Refused(Refusal::UnknownQueue { name, suggestion })) => {
-                Err(StoreError::UnknownQueue { name, suggestion }.into())
-            }
-            Some(answer) => Ok(answer),
-            None => Err(StoreError::Corrupt("a put without an answer".to_owned()).into()),
-        }
+        let answer = ask(self.to.mill(), self.draft).await;
+        self.to.hear(&answer);
+        answer
     }
 }
 
-impl IntoFuture for Put {
+async fn ask(mill: &Mill, draft: Result<Draft, Error>) -> Result<PutAnswer, Error> {
+    let (queue, task) = draft?.finish_for(mill)?;
+    let request = PutRequest { queue, tasks: vec![task], atomic: false };
+    one(mill.store().put(request).await?.answers.into_iter())
+}
+
+/// The answer of a put of one task.
+fn one(mut answers: impl Iterator<Item = PutAnswer>) -> Result<PutAnswer, Error> {
+    match answers.next() {
+        // Nobody declared it: a mistake of the program's, which no plan
+        // mends.
+        Some(PutAnswer::Refused(Refusal::UnknownQueue { name, suggestion })) => {
+            Err(StoreError::UnknownQueue { name, suggestion }.into())
+        }
+        Some(answer) => Ok(answer),
+        None => Err(StoreError::Corrupt("a put without an answer".to_owned()).into()),
+    }
+}
+
+impl<To: Destination + Sync> IntoFuture for Put<To> {
     type Output = Result<Accepted, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 

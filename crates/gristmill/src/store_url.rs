@@ -2,23 +2,29 @@
 //! there on, so that nothing behind it can print a password.
 
 use std::fmt;
+#[cfg(any(feature = "sqlite", feature = "files"))]
 use std::path::PathBuf;
 use std::str::FromStr;
 
+#[cfg(feature = "postgres")]
 use gristmill_postgres::PostgresUrl;
 
 /// Which store is meant. Neither its text nor its debug form shows a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StoreUrl {
     /// `memory:`, gone when the process ends.
     Memory,
     /// `sqlite://path`, one file. `sqlite://a.db` is relative,
     /// `sqlite:///a.db` absolute.
+    #[cfg(feature = "sqlite")]
     Sqlite(PathBuf),
     /// `files://folder`, one file a task. `files://spool` is relative,
     /// `files:///spool` absolute.
+    #[cfg(feature = "files")]
     Files(PathBuf),
     /// `postgres://user@host/database`, a schema of a database.
+    #[cfg(feature = "postgres")]
     Postgres(PostgresUrl),
 }
 
@@ -28,7 +34,9 @@ impl StoreUrl {
     #[must_use]
     pub fn reveal(&self) -> String {
         match self {
+            #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => url.reveal().to_owned(),
+            #[allow(unreachable_patterns, reason = "it depends on the features")]
             other => other.to_string(),
         }
     }
@@ -37,7 +45,9 @@ impl StoreUrl {
     #[must_use]
     pub fn is_shown_whole(&self) -> bool {
         match self {
+            #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => url.is_shown_whole(),
+            #[allow(unreachable_patterns, reason = "it depends on the features")]
             _ => true,
         }
     }
@@ -55,7 +65,6 @@ impl FromStr for StoreUrl {
     type Err = StoreUrlError;
 
     fn from_str(url: &str) -> Result<Self, StoreUrlError> {
-        let wrong = |why: &str| Err(StoreUrlError(why.to_owned()));
         if let Some(rest) = url.strip_prefix("memory:") {
             return if rest.is_empty() || rest == "//" {
                 Ok(StoreUrl::Memory)
@@ -64,25 +73,13 @@ impl FromStr for StoreUrl {
             };
         }
         if let Some(path) = url.strip_prefix("sqlite:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            if path.is_empty() {
-                return wrong("sqlite: names no file: write it like sqlite://gristmill.db");
-            }
-            if path.contains('?') {
-                return wrong("sqlite: takes a path and nothing else: leave out the '?'");
-            }
-            return Ok(StoreUrl::Sqlite(PathBuf::from(path)));
+            return sqlite(path.strip_prefix("//").unwrap_or(path));
         }
         if let Some(path) = url.strip_prefix("files:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            if path.is_empty() || path.contains('?') {
-                return wrong("files: names no folder: write it like files://spool");
-            }
-            return Ok(StoreUrl::Files(PathBuf::from(path)));
+            return files(path.strip_prefix("//").unwrap_or(path));
         }
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            let read = url.parse::<PostgresUrl>();
-            return read.map(StoreUrl::Postgres).map_err(|error| StoreUrlError(error.to_string()));
+            return postgres(url);
         }
         // Before '://' stands a word, elsewhere anything may stand before a ':'.
         let scheme = url.split_once("://").map(|(scheme, _)| scheme);
@@ -95,18 +92,65 @@ impl FromStr for StoreUrl {
     }
 }
 
+#[cfg(feature = "sqlite")]
+fn sqlite(path: &str) -> Result<StoreUrl, StoreUrlError> {
+    if path.is_empty() {
+        return wrong("sqlite: names no file: write it like sqlite://gristmill.db");
+    }
+    if path.contains('?') {
+        return wrong("sqlite: takes a path and nothing else: leave out the '?'");
+    }
+    Ok(StoreUrl::Sqlite(PathBuf::from(path)))
+}
+
+#[cfg(feature = "files")]
+fn files(path: &str) -> Result<StoreUrl, StoreUrlError> {
+    if path.is_empty() || path.contains('?') {
+        return wrong("files: names no folder: write it like files://spool");
+    }
+    Ok(StoreUrl::Files(PathBuf::from(path)))
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(url: &str) -> Result<StoreUrl, StoreUrlError> {
+    let read = url.parse::<PostgresUrl>();
+    read.map(StoreUrl::Postgres).map_err(|error| StoreUrlError(error.to_string()))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn sqlite(_: &str) -> Result<StoreUrl, StoreUrlError> {
+    wrong("this program was built without SQLite: build gristmill with the feature 'sqlite'")
+}
+
+#[cfg(not(feature = "files"))]
+fn files(_: &str) -> Result<StoreUrl, StoreUrlError> {
+    wrong("this program was built without the file spool: build gristmill with the feature 'files'")
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_: &str) -> Result<StoreUrl, StoreUrlError> {
+    wrong("this program was built without PostgreSQL: build gristmill with the feature 'postgres'")
+}
+
+fn wrong(why: &str) -> Result<StoreUrl, StoreUrlError> {
+    Err(StoreUrlError(why.to_owned()))
+}
+
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreUrl::Memory => f.write_str("memory:"),
+            #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => fmt::Display::fmt(url, f),
+            #[cfg(feature = "sqlite")]
             StoreUrl::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
+            #[cfg(feature = "files")]
             StoreUrl::Files(path) => write!(f, "files://{}", path.display()),
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite", feature = "files", feature = "postgres"))]
 mod tests {
     use super::*;
 

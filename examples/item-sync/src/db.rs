@@ -144,12 +144,11 @@ impl Items for Connection {
             follows.add(item.id, take_in(&transaction, item)?);
         }
         let counts = follows.counts();
-        let (updated, wake_updated) = queue::put(mill, &transaction, follows.updated)?;
-        let (new, wake_new) = queue::put(mill, &transaction, follows.new)?;
+        // An item without its task would never be looked at again: rather no item.
+        let updated = mill.put_all(follows.updated).within(&transaction).now()?;
+        let new = mill.put_all(follows.new).within(&transaction).now()?;
         transaction.commit()?;
-        wake_updated.committed();
-        wake_new.committed();
-        Ok(Report::of(chunk, counts, &[updated, new]))
+        Ok(Report::of(chunk, counts, &[updated.committed(), new.committed()]))
     }
 
     fn study(

@@ -77,13 +77,10 @@ impl Items for Postgres {
                 follows.add(item.id, take_in(&transaction, item).await?);
             }
             let counts = follows.counts();
-            let (updated, wake_updated) =
-                queue::put_in_postgres(mill, &transaction, follows.updated).await?;
-            let (new, wake_new) = queue::put_in_postgres(mill, &transaction, follows.new).await?;
+            let updated = mill.put_all(follows.updated).within(&transaction).await?;
+            let new = mill.put_all(follows.new).within(&transaction).await?;
             transaction.commit().await?;
-            wake_updated.committed();
-            wake_new.committed();
-            Ok(Report::of(chunk, counts, &[updated, new]))
+            Ok(Report::of(chunk, counts, &[updated.committed(), new.committed()]))
         })
     }
 

@@ -1,9 +1,6 @@
-//! The queue part, first half: which tasks there are, how their queues are
-//! declared, and how a chunk puts them in its own transaction.
+//! The queue part, first half: which tasks there are, and how their
+//! queues are declared.
 
-use gristmill::core::PutReport;
-use gristmill::postgres::tokio_postgres;
-use gristmill::sqlite::rusqlite;
 use gristmill::{Mill, TaskType, Unique};
 use serde::{Deserialize, Serialize};
 
@@ -61,24 +58,4 @@ pub(crate) async fn declare(mill: &Mill, retries: bool) -> Result<()> {
         declaring.bind("item", "id").await?;
     }
     Ok(())
-}
-
-/// Puts a chunk's tasks so that they stand if and only if its items do. The
-/// guard is to be told of the commit.
-pub(crate) fn put<T: TaskType>(
-    mill: &Mill,
-    transaction: &rusqlite::Transaction<'_>,
-    tasks: Vec<T>,
-) -> Result<(PutReport, gristmill::sqlite::WakeGuard)> {
-    // An item without its task would never be looked at again: rather no item.
-    Ok(mill.put_in(transaction, tasks)?)
-}
-
-/// The same in PostgreSQL.
-pub(crate) async fn put_in_postgres<T: TaskType>(
-    mill: &Mill,
-    transaction: &tokio_postgres::Transaction<'_>,
-    tasks: Vec<T>,
-) -> Result<(PutReport, gristmill::postgres::WakeGuard)> {
-    Ok(mill.put_in_postgres(transaction, tasks).await?)
 }

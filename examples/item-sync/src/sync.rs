@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::Read;
 
 use gristmill::Mill;
-use gristmill::core::PutReport;
+use gristmill::port::PutReport;
 
 use crate::db::Taken;
 use crate::error::Result;

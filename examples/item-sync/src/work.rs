@@ -24,8 +24,8 @@ pub(crate) async fn work(
         .handle(|task: PriceUpdated, context| async move {
             // Both are put as this task settles, or neither. From then on each
             // has its own fate: one can fail without the other.
-            context.follow_up(&PriceTrend { item: task.item })?;
-            context.follow_up(&PriceAnomaly { item: task.item })
+            context.follow_up(PriceTrend { item: task.item })?;
+            context.follow_up(PriceAnomaly { item: task.item })
         })
         .handle(move |task: NewItem, context| {
             notices.clone().run(move |p| p.new_item(task.item, context.id))

@@ -49,7 +49,7 @@ impl EmailsHandler for Mailer {
                 Err(Refused::Later(reason) | Refused::Never(reason)) => reason,
             };
             // In the step that settles the mail: it is in one place or the other.
-            task.context.follow_up(&Undelivered {
+            task.context.follow_up(Undelivered {
                 to: task.to.clone(),
                 user_id: task.user_id,
                 reason,
@@ -67,7 +67,7 @@ impl NewslettersHandler for Mailer {
             for (to, user_id) in task.readers.iter().zip(&task.user_ids) {
                 let (to, subject) = (to.clone(), task.subject.clone());
                 let mail = Emails { to, user_id: *user_id, subject, body: None, attachment: None };
-                task.context.follow_up(&mail)?;
+                task.context.follow_up(mail)?;
             }
         }
         // What is left open is done, each with the mails it puts.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gristmill::core::Clock;
+use gristmill::port::Clock;
 use gristmill::schedule::Scheduler;
 use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Error, Mill};

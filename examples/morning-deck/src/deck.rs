@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill::Timestamp;
-use gristmill::core::Clock;
+use gristmill::port::Clock;
 use gristmill::sqlite::rusqlite::{Connection, Transaction};
 
 use crate::ai::AiService;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill::Timestamp;
-use gristmill::core::Clock;
+use gristmill::port::Clock;
 use gristmill::sqlite::rusqlite::{Connection, params};
 use jiff::tz::TimeZone;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use gristmill::core::SystemClock;
+use gristmill::port::SystemClock;
 use gristmill::signal::Signals;
 use morning_deck::ai::WordCounter;
 use morning_deck::app::App;

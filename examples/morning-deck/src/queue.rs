@@ -76,13 +76,13 @@ async fn put<S: Stage + TaskType>(deck: &Arc<Deck>, finding: &Finding, task: S) 
         // One file: the row is queued if and only if its task stands.
         let finding = finding.clone();
         let put = deck.transact(move |db, now| {
-            let wake = match finding.put_in(db, [task]) {
-                Ok((_, wake)) => wake,
+            let put = match finding.put(task).within(db).now() {
+                Ok(put) => put,
                 Err(error) if error.is_full() => return Ok(None),
                 Err(error) => return Err(error.into()),
             };
             S::FLOW.queue(db, row, now)?;
-            Ok(Some(wake))
+            Ok(Some(put))
         });
         return Ok(put.await?.is_some());
     }
@@ -136,7 +136,7 @@ async fn handle<S: Stage>(
     };
     let finished = deck.transact(move |db, now| {
         last.finish(db, &begun, &found, now)?;
-        Ok(if in_file { Some(context.complete_in(db)?) } else { None })
+        Ok(if in_file { Some(context.complete_in(db).now()?) } else { None })
     });
     drop(finished.await?);
     task.follow(&deck).await;

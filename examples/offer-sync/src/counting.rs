@@ -1,7 +1,7 @@
 //! The script that shows the counting: puts tasks, claims them as three workers
 //! would, tells what each would take, and cleans up.
 
-use gristmill::core::{
+use gristmill::port::{
     Action, Claim, ClaimRequest, Declaration, Operation, Outcome, Queue, Selection, Settlement,
     Token, WorkerId,
 };

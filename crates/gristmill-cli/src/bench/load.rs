@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use gristmill::core::{ClaimRequest, Outcome, Settlement, Token, WorkerId};
+use gristmill::port::{ClaimRequest, Outcome, Settlement, Token, WorkerId};
 use gristmill::worker::Worker;
 use gristmill::{Mill, QueueName, Store, TaskType};
 use serde::{Deserialize, Serialize};

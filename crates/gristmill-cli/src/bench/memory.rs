@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gristmill::core::{NewTask, Payload, PutRequest, WorkerId};
+use gristmill::port::{NewTask, Payload, PutRequest, WorkerId};
 use gristmill::{Mill, QueueName, TaskType};
 
 use super::load::{BenchError, Grain, cycle};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use gristmill::Mill;
-use gristmill::core::Token;
+use gristmill::port::Token;
 use gristmill::sqlite::bare::Bare;
 
 use super::load::{BenchError, Grain, drain, put_by};

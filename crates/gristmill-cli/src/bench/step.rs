@@ -83,10 +83,10 @@ impl Target {
     /// the URL names: nobody's store is measured with.
     pub(crate) fn of(url: StoreUrl, folder: PathBuf) -> Self {
         match url {
-            StoreUrl::Memory => Target::Memory,
             StoreUrl::Sqlite(_) => Target::Sqlite(folder),
             StoreUrl::Files(_) => Target::Files(folder),
             StoreUrl::Postgres(url) => Target::Postgres(url),
+            _ => Target::Memory,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use gristmill::contract::register;
-use gristmill::core::name::did_you_mean;
+use gristmill::port::name::did_you_mean;
 use gristmill_contract::evolution::{self, Change};
 use gristmill_contract::{Contract, read_files, schema};
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! `failed`: a list of what was given up, newest first.
 
-use gristmill::core::{Order, State};
+use gristmill::port::{Order, State};
 
 use super::list::List;
 use crate::args::ListArgs;

@@ -1,7 +1,7 @@
 //! `list`: tasks by queue, state and key, a page at a time.
 
 use comfy_table::Cell;
-use gristmill::core::{ListRequest, Order, State, TaskFilter};
+use gristmill::port::{ListRequest, Order, State, TaskFilter};
 use gristmill::{Mill, QueueName, Task, Timestamp};
 
 use super::{Session, text};

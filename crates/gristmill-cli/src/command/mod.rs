@@ -137,7 +137,7 @@ impl Command {
     /// One sentence about the first word that has no meaning.
     pub(crate) fn meant(typed: args::Command) -> Result<Self, Failure> {
         use args::Command as Typed;
-        use gristmill::core::Action;
+        use gristmill::port::Action;
         Ok(match typed {
             Typed::Up(args) => Command::Up(up::Up::meant(args)),
             Typed::Queue(args::QueueCommand::Add(args)) => {

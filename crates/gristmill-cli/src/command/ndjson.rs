@@ -4,7 +4,7 @@
 use std::io::{BufRead, Read};
 
 use gristmill::Payload;
-use gristmill::core::{Headers, NewTask, Start};
+use gristmill::port::{Headers, NewTask, Start};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gristmill::core::{Action, Operation, OperationAnswer, Selection, TaskFilter};
+use gristmill::port::{Action, Operation, OperationAnswer, Selection, TaskFilter};
 use gristmill::{Mill, QueueName, TaskId};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use gristmill::core::{Encoding, NewTask, PutAnswer, PutRequest, Refusal, Start};
+use gristmill::port::{Encoding, NewTask, PutAnswer, PutRequest, Refusal, Start};
 use gristmill::{Mill, Payload, QueueName, StoreError};
 use serde::Serialize;
 use serde::de::IgnoredAny;
@@ -183,7 +183,7 @@ async fn put_fitting(
         return Ok(answers);
     }
     // Only now: declaring a queue that stands would say its settings anew.
-    let declaration = gristmill::core::Declaration::new(queue.clone());
+    let declaration = gristmill::port::Declaration::new(queue.clone());
     mill.store().declare_queue(declaration).await?;
     Ok(mill.store().put(request).await?.answers)
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use gristmill::core::{NewTask, PutAnswer, Refusal};
+use gristmill::port::{NewTask, PutAnswer, Refusal};
 use gristmill::{BulkReport, QueueName};
 use indicatif::ProgressBar;
 

@@ -1,7 +1,7 @@
 //! `queue add`, `set`, `reset` and `list`.
 
 use comfy_table::Cell;
-use gristmill::core::{Declaration, Declared, Origin, Queue};
+use gristmill::port::{Declaration, Declared, Origin, Queue};
 use gristmill::{QueueName, SettingsPatch};
 use serde_json::{Value, json};
 

@@ -2,9 +2,9 @@
 
 use comfy_table::Cell;
 use gristmill::Mill;
-use gristmill::core::name::did_you_mean;
-use gristmill::core::policy::next_fire::FireTimes;
-use gristmill::core::{FireAnswer, PutAnswer, Rule, Schedule, ScheduleName, Timestamp};
+use gristmill::port::name::did_you_mean;
+use gristmill::port::policy::next_fire::FireTimes;
+use gristmill::port::{FireAnswer, PutAnswer, Rule, Schedule, ScheduleName, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Session, who};

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill::contract::register;
-use gristmill::core::{
+use gristmill::manager::Manager;
+use gristmill::port::{
     Declaration, Declared, Origin, PutAnswer, PutRequest, QueueName, ScheduleDeclaration,
 };
-use gristmill::manager::Manager;
 use gristmill::schedule::Scheduler;
 use gristmill::signal::Signals;
 use gristmill::worker::Worker;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::core::settings::LEASE_MIN;
+use gristmill::port::settings::LEASE_MIN;
 use gristmill::signal::Signals;
 use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Mill, QueueName};

@@ -1,7 +1,7 @@
 //! `workers`: who works, on what, and whose word they follow.
 
 use comfy_table::Cell;
-use gristmill::core::{Assignment, WorkerView};
+use gristmill::port::{Assignment, WorkerView};
 use serde_json::{Value, json};
 
 use super::Session;

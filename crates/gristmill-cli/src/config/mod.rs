@@ -12,7 +12,7 @@ mod seed;
 
 use std::path::Path;
 
-use gristmill::core::{NewTask, QueueName, ScheduleDeclaration};
+use gristmill::port::{NewTask, QueueName, ScheduleDeclaration};
 use gristmill::{SettingsPatch, StoreUrl, StoreUrlError};
 use gristmill_contract::yaml::{self, Fields, Mistakes, Node, queue_settings};
 use gristmill_contract::{Contract, ContractError};

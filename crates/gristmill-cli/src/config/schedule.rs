@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use gristmill::Payload;
-use gristmill::core::name::did_you_mean;
-use gristmill::core::policy::next_fire::FireTimes;
-use gristmill::core::{
+use gristmill::port::name::did_you_mean;
+use gristmill::port::policy::next_fire::FireTimes;
+use gristmill::port::{
     Limits, Missed, NewTask, Overlap, QueueName, Rule, ScheduleDeclaration, ScheduleName,
+    TaskOptions,
 };
 
 use gristmill_contract::yaml::{Fields, Mistakes, Node};
@@ -14,7 +15,8 @@ use gristmill_contract::yaml::{Fields, Mistakes, Node};
 use super::{Config, contracts};
 use gristmill_contract::duration;
 
-const FIELDS: &[&str] = &["name", "queue", "cron", "every", "zone", "payload", "missed", "overlap"];
+const FIELDS: &[&str] =
+    &["name", "queue", "cron", "every", "zone", "payload", "key", "missed", "overlap"];
 
 /// Reads one schedule.
 pub(crate) fn read(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
@@ -46,6 +48,7 @@ pub(crate) fn read(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
         &[("allow", Overlap::Allow), ("skip", Overlap::Skip)],
         mistakes,
     );
+    let key = fields.text("key", mistakes);
     fields.done(FIELDS, mistakes);
     // Rule and zone together say whether it can ever fire.
     if mistakes.count() == before
@@ -64,6 +67,7 @@ pub(crate) fn read(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
             rule,
             zone,
             payload,
+            options: TaskOptions { key, ..TaskOptions::default() },
             missed,
             overlap,
         });

@@ -1,8 +1,8 @@
 //! Tasks in the configuration that are put once.
 
 use gristmill::Payload;
-use gristmill::core::name::did_you_mean;
-use gristmill::core::{Limits, NewTask, Start};
+use gristmill::port::name::did_you_mean;
+use gristmill::port::{Limits, NewTask, Start};
 
 use gristmill_contract::yaml::{Fields, Mistakes, Node};
 

@@ -24,7 +24,7 @@ fn nameless() -> io::Result<File> {
 
 #[cfg(not(target_os = "linux"))]
 fn nameless() -> io::Result<File> {
-    let token = gristmill::core::Token::random().map_err(io::Error::other)?;
+    let token = gristmill::port::Token::random().map_err(io::Error::other)?;
     let path = std::env::temp_dir().join(format!("gristmill-{token}"));
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;
     std::fs::remove_file(&path)?;

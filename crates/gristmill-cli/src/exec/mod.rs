@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use gristmill::core::policy::backoff;
-use gristmill::core::{Backoff, ClaimedTask, Outcome, When};
+use gristmill::port::policy::backoff;
+use gristmill::port::{Backoff, ClaimedTask, Outcome, When};
 use gristmill::worker::{Context, Handler};
 use gristmill::{Encoding, Mill, StoreUrl};
 use tokio::io::{AsyncRead, AsyncReadExt};

@@ -1,7 +1,7 @@
 //! A task as programs get it (a mirror struct, so that the model can change
 //! without breaking scripts) and as people read it.
 
-use gristmill::core::{Encoding, Headers, State};
+use gristmill::port::{Encoding, Headers, State};
 use gristmill::{Payload, Task, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -1,7 +1,7 @@
 //! Instants as people read them: how long ago, or in how long.
 
 use gristmill::Timestamp;
-use gristmill::core::{Clock, SystemClock};
+use gristmill::port::{Clock, SystemClock};
 
 use gristmill_contract::duration;
 

@@ -313,6 +313,7 @@ macro_rules! for_each_behaviour {
                 verb_report_worker_is_forgotten_after_a_long_silence,
             }
             verb_schedule::{
+                verb_declare_schedule_keeps_what_is_said_about_its_tasks,
                 verb_declare_schedule_keeps_what_is_decided,
                 verb_declare_schedule_refuses_what_cannot_fire,
                 verb_fire_decides_an_instant_once,

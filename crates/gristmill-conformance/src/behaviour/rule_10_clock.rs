@@ -82,6 +82,7 @@ fn every(queue: &QueueName, seconds: u64) -> ScheduleDeclaration {
         rule: Rule::Every(secs(seconds)),
         zone: "UTC".to_owned(),
         payload: Some(Payload::json("{}")),
+        options: Default::default(),
         missed: Missed::Once,
         overlap: Overlap::Allow,
     }

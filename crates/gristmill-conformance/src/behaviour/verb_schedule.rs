@@ -3,7 +3,7 @@
 
 use gristmill_core::{
     Fire, FireAnswer, Missed, NewTask, Outcome, Overlap, Payload, PutAnswer, QueueName, Refusal,
-    Rule, ScheduleDeclaration, ScheduleName, StoreError, Timestamp,
+    Rule, ScheduleDeclaration, ScheduleName, StoreError, TaskOptions, Timestamp,
 };
 
 use crate::fixture::Fixture;
@@ -20,6 +20,7 @@ fn every_minute(queue: &QueueName) -> ScheduleDeclaration {
         rule: Rule::Every(secs(60)),
         zone: "Europe/Athens".to_owned(),
         payload: Some(Payload::json("{}")),
+        options: Default::default(),
         missed: Missed::Once,
         overlap: Overlap::Allow,
     }
@@ -39,6 +40,31 @@ fn fired(answer: FireAnswer) -> Vec<PutAnswer> {
         FireAnswer::Fired(answers) => answers,
         other => panic!("it did not fire: {other:?}"),
     }
+}
+
+pub(super) async fn verb_declare_schedule_keeps_what_is_said_about_its_tasks(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    let headers = [("tenant".to_owned(), "acme".to_owned())].into();
+    let options = TaskOptions {
+        key: Some("7".to_owned()),
+        group: Some("g".to_owned()),
+        source: Some("s".to_owned()),
+        priority: -3,
+        delay: Some(secs(5)),
+        headers,
+    };
+    let declared = ScheduleDeclaration { options, ..every_minute(&q) };
+    declare(f, declared.clone()).await;
+    let kept = f.store.schedules().await.expect("schedules").remove(0).declared;
+    assert_eq!(kept, declared);
+    f.advance(secs(60));
+    let task = kept.task().expect("it puts a task");
+    let first = fired(fire(f, f.now(), vec![task.clone()]).await).remove(0);
+    let task = f.store.get(first.id().expect("a task")).await.expect("an answer").expect("it");
+    assert_eq!((task.key.as_deref(), task.group.as_deref()), (Some("7"), Some("g")));
+    assert_eq!((task.source.as_deref(), task.priority), (Some("s"), -3));
+    assert_eq!(task.run_at, f.now().after(secs(5)));
+    assert_eq!(task.headers["tenant"], "acme");
 }
 
 pub(super) async fn verb_declare_schedule_keeps_what_is_decided(f: &mut Fixture) {

@@ -249,6 +249,7 @@ pub(super) fn declaration(queue: QueueName, overlap_skip: bool) -> ScheduleDecla
         rule: Rule::Every(secs(30)),
         zone: "UTC".to_owned(),
         payload: Some(Payload::json("{}")),
+        options: Default::default(),
         missed: Missed::All,
         overlap: if overlap_skip { Overlap::Skip } else { Overlap::Allow },
     }

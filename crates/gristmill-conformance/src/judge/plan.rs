@@ -182,6 +182,7 @@ pub async fn declare(store: &dyn Store, lease: Duration) -> Result<()> {
         rule: Rule::Every(EVERY),
         zone: "UTC".to_owned(),
         payload: Some(gristmill_core::Payload::raw("tick")),
+        options: Default::default(),
         missed: Missed::All,
         overlap: Overlap::Allow,
     };

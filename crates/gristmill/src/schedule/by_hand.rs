@@ -10,7 +10,7 @@ use gristmill_core::{
     Clock, Fire, FireAnswer, Schedule, ScheduleName, StoreError, SystemClock, WorkerId,
 };
 
-use super::engine::task;
+use super::engine::fired;
 use super::finder::Find;
 use super::lease::{DueFind, FindEnd};
 use crate::timer::Timer;
@@ -79,11 +79,11 @@ pub(crate) async fn fire(mill: &Mill, name: &str) -> Result<FireAnswer, Error> {
             .map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
         return Err(StoreError::Invalid(format!("there is no schedule '{name}'{hint}")).into());
     };
-    let Some(payload) = &known.declared.payload else {
+    let Some(task) = known.declared.task() else {
         return find(mill, known).await;
     };
     let instant = SystemClock::default().now();
     let schedule = known.declared.name.clone();
-    let tasks = vec![task(&schedule, payload, instant)];
+    let tasks = vec![fired(mill, &known.declared, task, instant)];
     Ok(mill.store().fire(Fire { schedule, instant, tasks, by_hand: true }).await?)
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use gristmill_core::{
     Missed, Overlap, Payload, QueueName, Rule, Schedule, ScheduleDeclaration, ScheduleName,
-    StoreError,
+    StoreError, TaskOptions,
 };
 
 use super::finder::{Find, Finding, boxed};
-use crate::{Error, Mill, RawTask, TaskType};
+use crate::draft::Draft;
+use crate::{Error, IntoPut, Mill};
 
 /// A schedule to be declared: when it is awaited, or by the scheduler it is
 /// given to.
@@ -23,9 +24,42 @@ pub struct NewSchedule {
     zone: String,
     missed: Missed,
     overlap: Overlap,
-    target: Option<Result<(String, Option<Payload>), Error>>,
+    target: Option<Result<Target, Error>>,
     finder: Option<Find>,
     timeout: Duration,
+}
+
+/// Where its tasks go, and what they are.
+struct Target {
+    queue: String,
+    payload: Option<Payload>,
+    options: TaskOptions,
+}
+
+impl Target {
+    fn of_finder(queue: &str) -> Self {
+        Target { queue: queue.to_owned(), payload: None, options: TaskOptions::default() }
+    }
+
+    fn of(draft: Draft) -> Result<Self, Error> {
+        let Draft { queue, task, delay, at } = draft;
+        let lacks = |what: &str| Err(StoreError::Invalid(what.to_owned()).into());
+        if task.id.is_some() {
+            return lacks("a schedule's task has no id: every fire would repeat the first");
+        }
+        if at.is_some() {
+            return lacks("a schedule says when its tasks start: leave out `at`, or say a delay");
+        }
+        let options = TaskOptions {
+            key: task.key,
+            group: task.group,
+            source: task.source,
+            priority: task.priority,
+            delay,
+            headers: task.headers,
+        };
+        Ok(Target { queue: queue.into_owned(), payload: Some(task.payload), options })
+    }
 }
 
 /// How long a finder's run may take unless said: as long as a handler.
@@ -90,20 +124,15 @@ impl NewSchedule {
         self
     }
 
-    /// Puts this task at each fire. Only its payload is stored, not its key:
-    /// a fire is a task of its own, and [`NewSchedule::overlap`] says whether
-    /// two may stand.
-    pub fn puts<T: TaskType>(mut self, task: &T) -> Self {
-        self.target = Some(RawTask::typed(task).and_then(|raw| {
-            let queue = raw.queue().to_owned();
-            Ok((queue, Some(raw.into_new_task()?.payload)))
-        }));
-        self
-    }
-
-    /// Puts this payload on a queue at each fire.
-    pub fn puts_raw(mut self, queue: &str, payload: Payload) -> Self {
-        self.target = Some(Ok((queue.to_owned(), Some(payload))));
+    /// Puts this task at each fire: a value of a [`TaskType`](crate::TaskType) or
+    /// a [`Put`](crate::Put) with more said about it. It keeps its key, so a fire
+    /// whose task stands already puts no second one, and it may go to a queue that
+    /// is bound to a table. A delay counts from the fire.
+    ///
+    /// It has neither an id nor a start time of its own: every fire after the first
+    /// would be a repeat, or late. Both are an error when the schedule is declared.
+    pub fn puts(mut self, task: impl IntoPut) -> Self {
+        self.target = Some(task.into_put().into_draft().and_then(Target::of));
         self
     }
 
@@ -119,7 +148,7 @@ impl NewSchedule {
         R: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display + Send + 'static,
     {
-        self.target = Some(Ok((queue.to_owned(), None)));
+        self.target = Some(Ok(Target::of_finder(queue)));
         self.finder = Some(boxed(find, self.timeout));
         self
     }
@@ -145,13 +174,14 @@ impl NewSchedule {
         let lacks = |what: &str| StoreError::Invalid(format!("schedule '{}' {what}", self.name));
         let rule = self.rule.ok_or_else(|| lacks("has no rule: say cron or every"))?;
         let target = self.target.ok_or_else(|| lacks("puts nothing: say puts or finder"))?;
-        let (queue, payload) = target?;
+        let Target { queue, payload, options } = target?;
         let declaration = ScheduleDeclaration {
             name: ScheduleName::new(&self.name)?,
             queue: QueueName::new(&queue)?,
             rule,
             zone: self.zone,
             payload,
+            options,
             missed: self.missed,
             overlap: self.overlap,
         };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use gristmill_core::policy::next_fire::FireTimes;
 use gristmill_core::{
-    Fire, FireAnswer, Headers, NewTask, Payload, PutAnswer, Refusal, Rule, Schedule, ScheduleName,
-    StoreError, Timestamp, WorkerId,
+    Fire, FireAnswer, NewTask, PutAnswer, Refusal, Rule, Schedule, ScheduleDeclaration,
+    ScheduleName, StoreError, Timestamp, WorkerId,
 };
 
 use super::finder::Find;
@@ -93,7 +93,7 @@ impl Engine {
             if due.fires.is_empty() && !asked {
                 continue;
             }
-            match (find, &declared.payload) {
+            match (find, declared.task()) {
                 (Some(find), _) => look.finds.push(DueFind {
                     mill: self.mill.clone(),
                     name: declared.name.clone(),
@@ -106,8 +106,8 @@ impl Engine {
                     timer: self.timer.clone(),
                     by_hand: false,
                 }),
-                (None, Some(payload)) => {
-                    look.waits |= self.fire_all(schedule, payload, &due.fires).await?;
+                (None, Some(task)) => {
+                    look.waits |= self.fire_all(schedule, &task, &due.fires).await?;
                 }
                 (None, None) => {}
             }
@@ -124,14 +124,14 @@ impl Engine {
     async fn fire_all(
         &mut self,
         schedule: &Schedule,
-        payload: &Payload,
+        task: &NewTask,
         fires: &[Timestamp],
     ) -> Result<bool, StoreError> {
         let name = &schedule.declared.name;
         for instant in fires {
             let made = match self.has_room(schedule, *instant).await {
                 Ok(false) => return Ok(true),
-                Ok(true) => self.fire(schedule, payload, *instant).await,
+                Ok(true) => self.fire(schedule, task, *instant).await,
                 Err(error) => Err(error),
             };
             match made {
@@ -175,14 +175,14 @@ impl Engine {
     async fn fire(
         &mut self,
         schedule: &Schedule,
-        payload: &Payload,
+        task: &NewTask,
         instant: Timestamp,
     ) -> Result<bool, StoreError> {
         let name = &schedule.declared.name;
         let fire = Fire {
             schedule: name.clone(),
             instant,
-            tasks: vec![task(name, payload, instant)],
+            tasks: vec![fired(&self.mill, &schedule.declared, task.clone(), instant)],
             by_hand: false,
         };
         match self.ask(self.mill.store().fire(fire)).await? {
@@ -250,10 +250,14 @@ pub(super) fn tell_early(schedule: &ScheduleName, ahead: Duration) {
 }
 
 /// The task of one fire.
-pub(super) fn task(name: &ScheduleName, payload: &Payload, instant: Timestamp) -> NewTask {
-    let headers = Headers::from([
-        (SCHEDULE_HEADER.to_owned(), name.to_string()),
-        (FIRE_HEADER.to_owned(), instant.to_string()),
-    ]);
-    NewTask { headers, ..NewTask::new(payload.clone()) }
+pub(super) fn fired(
+    mill: &Mill,
+    declared: &ScheduleDeclaration,
+    mut task: NewTask,
+    instant: Timestamp,
+) -> NewTask {
+    task.headers.insert(SCHEDULE_HEADER.to_owned(), declared.name.to_string());
+    task.headers.insert(FIRE_HEADER.to_owned(), instant.to_string());
+    mill.before_put(declared.queue.as_str(), &mut task);
+    task
 }

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use gristmill_core::{PutReport, QueueName, ScheduleName, Timestamp};
-use gristmill_sqlite::WakeGuard;
-use gristmill_sqlite::rusqlite::Transaction;
+use gristmill_core::{PutAnswer, QueueName, Refusal, ScheduleName, Timestamp};
 
-use crate::{Accepted, Error, Mill, Put, TaskType};
+use crate::put::Destination;
+use crate::{Bulk, BulkReport, Error, IntoPut, Mill, Put};
 
 /// A finder: its code with its types forgotten (the error is in words), and how
 /// long a run may take.
@@ -101,58 +100,49 @@ impl Finding {
         Ok(room)
     }
 
-    /// Puts a task. A queue without room is an error ([`Error::is_full`]) with
-    /// which the run may end: that is told as a full queue, not as a failure.
-    ///
-    /// # Errors
-    /// When the task is refused or the store cannot answer.
-    pub async fn put<T: TaskType>(&self, task: T) -> Result<Accepted, Error> {
-        self.put_as(self.mill.put(task)).await
+    /// Puts a task: await it as it is, or say more first, as on [`Mill::put`];
+    /// with [`Put::within`] a row of yours is marked if and only if its task
+    /// stands. A queue without room is an error ([`Error::is_full`]) with which
+    /// the run may end: that is told as a full queue, not as a failure.
+    pub fn put(&self, task: impl IntoPut) -> Put<Finding> {
+        task.into_put().goes_to(self.clone())
     }
 
-    /// As [`Finding::put`], with more said about the task:
-    /// `finding.put_as(finding.mill().put(task).priority(1))`.
-    ///
-    /// # Errors
-    /// When the task is refused or the store cannot answer.
-    pub async fn put_as(&self, put: Put) -> Result<Accepted, Error> {
-        let put = put.await;
-        self.refused(put.as_ref().err());
-        let accepted = put?;
-        let counter = match accepted {
-            Accepted::Duplicate { .. } => &self.seen.duplicates,
-            _ => &self.seen.put,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-        Ok(accepted)
+    /// Puts any number of tasks, as [`Mill::put_all`].
+    pub fn put_all<I>(&self, tasks: I) -> Bulk<'_, I::IntoIter>
+    where
+        I: IntoIterator,
+        I::Item: IntoPut,
+    {
+        self.mill.put_all(tasks).found_by(self)
     }
 
-    /// As [`Mill::put_in`]: puts inside your own transaction on the same SQLite
-    /// file, so that a row is marked if and only if its task stands.
-    ///
-    /// # Errors
-    /// As [`Mill::put_in`].
-    pub fn put_in<T: TaskType>(
-        &self,
-        transaction: &Transaction<'_>,
-        tasks: impl IntoIterator<Item = T>,
-    ) -> Result<(PutReport, WakeGuard), Error> {
-        let put = self.mill.put_in(transaction, tasks);
-        self.refused(put.as_ref().err());
-        let (report, guard) = put?;
-        let duplicates = report.duplicates() as u64;
-        self.seen.duplicates.fetch_add(duplicates, Ordering::Relaxed);
-        self.seen.put.fetch_add(report.answers.len() as u64 - duplicates, Ordering::Relaxed);
-        Ok((report, guard))
-    }
-
-    fn refused(&self, error: Option<&Error>) {
-        match error {
-            Some(error) if error.is_full() => self.seen.full.store(true, Ordering::Relaxed),
-            Some(Error::Refused(why)) => {
-                tracing::error!(schedule = %self.schedule, %why, "a found task was refused");
+    /// What became of several.
+    pub(crate) fn hear_all(&self, put: Result<&BulkReport, &Error>) {
+        let report = match put {
+            Ok(report) => report,
+            Err(Error::Bulk(stopped)) => &stopped.acknowledged,
+            Err(Error::BulkRefused(refused)) => {
+                self.is_refused(&refused.first);
+                &refused.report
             }
-            _ => {}
+            Err(error) => return self.refused(error),
+        };
+        self.seen.duplicates.fetch_add(report.duplicates, Ordering::Relaxed);
+        self.seen.put.fetch_add(report.enqueued + report.replaced, Ordering::Relaxed);
+    }
+
+    fn refused(&self, error: &Error) {
+        if let Error::Refused(why) = error {
+            self.is_refused(why);
+        }
+    }
+
+    fn is_refused(&self, why: &Refusal) {
+        if matches!(why, Refusal::QueueFull { .. } | Refusal::StoreFull { .. }) {
+            self.seen.full.store(true, Ordering::Relaxed);
+        } else {
+            tracing::error!(schedule = %self.schedule, %why, "a found task was refused");
         }
     }
 
@@ -179,5 +169,21 @@ impl Finding {
         } else {
             tracing::debug!(%schedule, %queue, put, duplicates, "a finder ended");
         }
+    }
+}
+
+impl Destination for Finding {
+    fn mill(&self) -> &Mill {
+        &self.mill
+    }
+
+    fn hear(&self, answer: &Result<PutAnswer, Error>) {
+        let counter = match answer {
+            Ok(PutAnswer::Refused(why)) => return self.is_refused(why),
+            Ok(PutAnswer::Duplicate { .. }) => &self.seen.duplicates,
+            Ok(_) => &self.seen.put,
+            Err(_) => return,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -19,7 +19,7 @@
 //!     .cron("0 7 * * *")
 //!     .zone("Europe/Athens")
 //!     .missed(Missed::Skip)
-//!     .puts(&Digest { edition: "morning".into() });
+//!     .puts(Digest { edition: "morning".into() });
 //! let late = mill.schedule("late").every(Duration::from_secs(60)).finder("digests", find_late);
 //! Scheduler::new(&mill)
 //!     .schedule(morning)

@@ -7,12 +7,11 @@ use gristmill_core::{
     ClaimedTask, FollowUp, Headers, Outcome, QueueName, SettleAnswer, Settlement, TaskId,
     Timestamp, Token, WorkerId,
 };
-use gristmill_sqlite::WakeGuard;
-use gristmill_sqlite::rusqlite::Transaction;
 
 use super::lease::Lease;
-use crate::put::{TRACEPARENT, TRACESTATE};
-use crate::{Error, RawTask, TaskType};
+use crate::draft::{TRACEPARENT, TRACESTATE};
+use crate::inside::{Transaction, Within};
+use crate::{Error, IntoPut};
 
 /// A handler's surroundings: everything about its attempt but the payload.
 /// Cheap to clone.
@@ -119,19 +118,15 @@ impl Context {
     /// the attempt is on record as an error with that reason, or as failed
     /// where no repeating cures it, and none of its follow-ups is put.
     ///
-    /// # Errors
-    /// When the task has no form as a payload.
-    pub fn follow_up<T: TaskType>(&self, task: &T) -> Result<(), Error> {
-        self.follow_up_raw(RawTask::typed(task)?)
-    }
-
-    /// As [`Context::follow_up`], for a task that is not typed.
+    /// It is a task, or a [`Put`](crate::Put) with more said about it:
+    /// `context.follow_up(Put::of(task).delay(minute))?`.
     ///
     /// # Errors
-    /// When its queue's name cannot be used or it has two starts.
-    pub fn follow_up_raw(&self, task: RawTask) -> Result<(), Error> {
-        let queue = QueueName::new(task.queue())?;
-        let mut task = task.into_new_task()?;
+    /// When the task has no form as a payload, its queue's name cannot be used, or
+    /// it has two starts.
+    pub fn follow_up(&self, task: impl IntoPut) -> Result<(), Error> {
+        let draft = task.into_put().into_draft()?;
+        let (queue, mut task) = draft.finish_for(&self.lease.mill)?;
         if !task.headers.contains_key(TRACEPARENT) {
             // What it causes belongs to the same trace.
             for name in [TRACEPARENT, TRACESTATE] {
@@ -148,56 +143,20 @@ impl Context {
     }
 
     /// Settles this task as done, follow-ups included, inside your own
-    /// transaction on the same SQLite file: your effect and the task's end come
-    /// true together, which makes the effect exactly-once. Commit, say
-    /// `committed()` on the guard, and return `Ok`.
+    /// transaction on the store's file or database: your effect and the task's end
+    /// come true together, which makes the effect exactly-once. Await it (or, in a
+    /// transaction of SQLite, say [`Within::now`]), commit, say `committed()` on
+    /// what it gave, and return `Ok`.
     ///
-    /// # Errors
-    /// When the store is not SQLite, the settlement itself fails, a follow-up is
-    /// refused (nothing is settled then), or the lease was lost: then roll
-    /// back, for another worker has the task.
-    pub fn complete_in(&self, transaction: &Transaction<'_>) -> Result<WakeGuard, Error> {
-        let needs = "completing in your transaction";
-        let sqlite = self.lease.mill.sqlite().ok_or(Error::NotSqlite(needs))?;
-        let settlement = self.settlement(Outcome::Done);
-        let (answers, guard) = sqlite.complete_in(transaction, &[settlement])?;
-        still_held(&answers).map(|()| guard)
-    }
-
-    /// As [`Context::complete_in`], inside your own transaction on the same
-    /// PostgreSQL database. Commit soon: the lease cannot be prolonged until
-    /// then, and tasks that were claimed together with this one may run again.
+    /// On PostgreSQL commit soon: the lease cannot be prolonged until then, and
+    /// tasks that were claimed together with this one may run again.
     ///
-    /// # Errors
-    /// When the store is not PostgreSQL, the settlement itself fails, a
-    /// follow-up is refused (nothing is settled then), or the lease was lost:
-    /// then roll back, for another worker has the task.
-    pub async fn complete_in_postgres(
-        &self,
-        transaction: &gristmill_postgres::tokio_postgres::Transaction<'_>,
-    ) -> Result<gristmill_postgres::WakeGuard, Error> {
-        let needs = "completing in your transaction on PostgreSQL";
-        let postgres = self.lease.mill.postgres().ok_or(Error::NotPostgres(needs))?;
+    /// It fails when the store is another, the settlement itself fails, a follow-up
+    /// is refused (nothing is settled then), or the lease was lost: then roll back,
+    /// for another worker has the task. What fits: see [`Transaction`].
+    pub fn complete_in<Tx: Transaction>(&self, transaction: Tx) -> Within<Tx, ()> {
         let settlement = self.settlement(Outcome::Done);
-        let (answers, guard) = postgres.complete_in(transaction, &[settlement]).await?;
-        still_held(&answers).map(|()| guard)
-    }
-
-    /// As [`Context::complete_in_postgres`], inside your own transaction of
-    /// sqlx 0.9.
-    ///
-    /// # Errors
-    /// As [`Context::complete_in_postgres`].
-    #[cfg(feature = "sqlx")]
-    pub async fn complete_in_sqlx(
-        &self,
-        transaction: &mut gristmill_postgres::sqlx::Transaction<'_>,
-    ) -> Result<gristmill_postgres::WakeGuard, Error> {
-        let needs = "completing in your transaction on PostgreSQL";
-        let postgres = self.lease.mill.postgres().ok_or(Error::NotPostgres(needs))?;
-        let settlement = self.settlement(Outcome::Done);
-        let (answers, guard) = postgres.complete_in_sqlx(transaction, &[settlement]).await?;
-        still_held(&answers).map(|()| guard)
+        Within::settle(self.lease.mill.clone(), transaction, settlement, still_held)
     }
 
     /// Whether the handler should stop.

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::core::Clock;
 use gristmill::manager::{Manager, ManagerLook};
+use gristmill::port::Clock;
 use gristmill::schedule::{FIRE_HEADER, Missed};
 use gristmill::testing::{Fault, Faulty, ManualClock, Verb};
 use gristmill::worker::{Context, Worker};
@@ -148,7 +148,7 @@ async fn a_worker_waits_by_the_clock_for_a_store_that_refuses() {
 #[tokio::test]
 async fn a_scheduler_fires_when_the_clock_says_so() {
     for t in timed().await {
-        let every = t.mill.schedule("s").every(HOUR).missed(Missed::All).puts(&Mail::to("a"));
+        let every = t.mill.schedule("s").every(HOUR).missed(Missed::All).puts(Mail::to("a"));
         let (stop, stopped) = oneshot::channel::<()>();
         let scheduler = t.scheduler().schedule(every);
         let running = tokio::spawn(scheduler.run(async move { stopped.await.unwrap_or_default() }));

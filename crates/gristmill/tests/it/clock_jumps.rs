@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gristmill::core::memory::{MemoryOptions, MemoryStore};
-use gristmill::core::{
+use gristmill::files::FilesStore;
+use gristmill::port::memory::{MemoryOptions, MemoryStore};
+use gristmill::port::{
     Boot, ClaimRequest, Clock, ListRequest, ManualClock, QueueName, SystemClock, TaskFilter,
     Timestamp, Token, WorkerId,
 };
-use gristmill::files::FilesStore;
 use gristmill::postgres::PostgresStore;
 use gristmill::schedule::Scheduler;
 use gristmill::sqlite::SqliteStore;
@@ -210,7 +210,7 @@ async fn go_through(kind: &str, jumps: &[i64]) {
                 async { Ok::<(), String>(()) }
             });
         workers.push(worker.start().await.unwrap());
-        let every = mill.schedule("tick").every(Duration::from_secs(1)).puts(&Tick);
+        let every = mill.schedule("tick").every(Duration::from_secs(1)).puts(Tick);
         let mut stopping = stopping.clone();
         let scheduler = Scheduler::new(mill).clock(site.clock.clone()).schedule(every);
         schedulers.push(tokio::spawn(scheduler.run(async move {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gristmill::copy::{COPIER, CopyError};
-use gristmill::core::{
+use gristmill::port::{
     Action, ClaimRequest, ContractChange, Declaration, ListRequest, Operation, Origin, Outcome,
     Selection, SettingsPatch, Settlement, Token, WorkerId,
 };
@@ -12,7 +12,7 @@ use gristmill::{Mill, QueueName, State, Task};
 
 use crate::{Mail, mills};
 
-pub(crate) async fn claim(mill: &Mill, queue: &QueueName, max: usize) -> gristmill::core::Claim {
+pub(crate) async fn claim(mill: &Mill, queue: &QueueName, max: usize) -> gristmill::port::Claim {
     let request = ClaimRequest {
         queue: queue.clone(),
         max,
@@ -24,7 +24,7 @@ pub(crate) async fn claim(mill: &Mill, queue: &QueueName, max: usize) -> gristmi
     mill.store().claim(request).await.unwrap()
 }
 
-pub(crate) async fn settle(mill: &Mill, claim: &gristmill::core::Claim, outcome: Outcome) {
+pub(crate) async fn settle(mill: &Mill, claim: &gristmill::port::Claim, outcome: Outcome) {
     let settlements = claim
         .tasks
         .iter()
@@ -93,7 +93,7 @@ async fn everything_that_stands_is_copied_and_a_repeat_copies_nothing() {
             from.store().register_contract(change).await.unwrap();
             from.schedule("nightly")
                 .every(Duration::from_secs(60))
-                .puts(&Mail::to("x"))
+                .puts(Mail::to("x"))
                 .await
                 .unwrap();
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gristmill::core::{Fire, FireAnswer, NewTask, Outcome, ScheduleName, Timestamp};
+use gristmill::port::{Fire, FireAnswer, NewTask, Outcome, ScheduleName, Timestamp};
 use gristmill::{Mill, QueueName, TaskPayload, TaskType};
 use gristmill_pgserver::{Database, Server};
 
@@ -81,7 +81,7 @@ fn now() -> i64 {
 /// There and back three times: everything ran once, and nothing was left.
 async fn there_and_back(one: &Mill, other: &Mill) {
     one.declare::<Mail>().await.unwrap();
-    one.schedule("tick").every(Duration::from_secs(3600)).puts(&Mail::to("x")).await.unwrap();
+    one.schedule("tick").every(Duration::from_secs(3600)).puts(Mail::to("x")).await.unwrap();
     one.put(Mail::to("broken")).await.unwrap();
     let broken = claim(one, &mails(), 1).await;
     settle(one, &broken, Outcome::Fail("no such host".to_owned())).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use gristmill::core::{
+use gristmill::port::{
     ClaimRequest, Outcome, SettleAnswer, Settlement, Store, Token, WorkerId, memory,
 };
 use gristmill::testing::{Fault, Faulty, ManualClock, Verb};

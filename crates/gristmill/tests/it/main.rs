@@ -27,6 +27,7 @@ mod postgres_faulty;
 mod postgres_outage;
 mod postgres_sqlx;
 mod put;
+mod put_paths;
 mod recovery;
 mod said;
 mod schedule;
@@ -52,7 +53,7 @@ mod worker_trouble;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gristmill::core::ListRequest;
+use gristmill::port::ListRequest;
 use gristmill::testing::ManualClock;
 use gristmill::worker::{Worker, WorkerHandle};
 use gristmill::{Mill, TaskType, Timestamp};

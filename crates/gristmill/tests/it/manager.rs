@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::core::{
+use gristmill::manager::{Manager, ManagerLook};
+use gristmill::port::{
     Assignment, ClaimRequest, HandlerStats, Outcome, ProcessorReport, Published, Settlement, Share,
     Timestamp, Token, WorkerId, WorkerReport,
 };
-use gristmill::manager::{Manager, ManagerLook};
 use gristmill::testing::{ManualClock, TestMill};
 use gristmill::worker::{Worker, WorkerHandle};
 use gristmill::{Mill, QueueName, TaskType};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use gristmill::core::Clock;
 use gristmill::manager::{Manager, ManagerLook};
+use gristmill::port::Clock;
 use gristmill::testing::{Fault, Verb};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

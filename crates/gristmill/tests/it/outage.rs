@@ -67,7 +67,7 @@ async fn away_for(seconds: u64) {
         .await
         .unwrap();
     let every = mill.schedule("s").every(Duration::from_secs(1)).missed(Missed::All);
-    let scheduler = Scheduler::new(&mill).schedule(every.puts(&Mail::to("a")));
+    let scheduler = Scheduler::new(&mill).schedule(every.puts(Mail::to("a")));
     let (stop, stopped) = oneshot::channel::<()>();
     let scheduling = tokio::spawn(scheduler.run(async move { stopped.await.unwrap_or_default() }));
     let runs = || fired.lock().unwrap().len();

@@ -21,7 +21,7 @@ async fn away(bad: &Bad, fault: Fault, said: &Said) {
         let _ = stopping.wait_for(|stop| *stop).await;
     };
     let every = mill.schedule("s").every(Duration::from_secs(1)).missed(Missed::All);
-    let scheduler = Scheduler::new(mill).schedule(every.puts(&Mail::to("a")));
+    let scheduler = Scheduler::new(mill).schedule(every.puts(Mail::to("a")));
     let scheduling = tokio::spawn(scheduler.run(asked(stopping.clone())));
     let manager = Manager::new(mill).every(Duration::from_millis(100));
     let managing = tokio::spawn(manager.run(asked(stopping)));
@@ -77,7 +77,7 @@ async fn an_instant_fires_once_though_its_answers_are_unknown() {
     side_by_side(every_store().await, |bad| async move {
         let Bad { mill, store, .. } = bad;
         let every = mill.schedule("s").every(Duration::from_secs(1)).missed(Missed::All);
-        let scheduler = Scheduler::new(&mill).schedule(every.puts(&Mail::to("a")));
+        let scheduler = Scheduler::new(&mill).schedule(every.puts(Mail::to("a")));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         store.fails_at(&[Verb::Fire], Fault::UnknownDone);
         let running = tokio::spawn(scheduler.run(async move { stopped.await.unwrap_or_default() }));
@@ -87,7 +87,7 @@ async fn an_instant_fires_once_though_its_answers_are_unknown() {
         until("the next fire", async || ready().await >= 3).await;
         drop(stop);
         running.await.unwrap().unwrap();
-        let request = gristmill::core::ListRequest { limit: 100, ..Default::default() };
+        let request = gristmill::port::ListRequest { limit: 100, ..Default::default() };
         let tasks = mill.inspect().list(request).await.unwrap().tasks;
         let mut instants: Vec<&String> =
             tasks.iter().map(|task| &task.headers[gristmill::schedule::FIRE_HEADER]).collect();

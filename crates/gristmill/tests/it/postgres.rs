@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gristmill::core::{
+use gristmill::port::{
     Backoff, ClaimRequest, Missed, Overlap, Payload, Rule, ScheduleDeclaration, ScheduleName,
     Token, WorkerId,
 };
@@ -49,12 +49,12 @@ async fn a_typed_put_stands_when_the_callers_transaction_commits() {
     for (commits, standing) in [(false, 0), (true, 2)] {
         let transaction = client.transaction().await.unwrap();
         let mails = [Mail::to("ada"), Mail::to("bob")];
-        let (report, guard) = mill.put_in_postgres(&transaction, mails).await.unwrap();
-        assert_eq!(report.enqueued(), 2);
+        let put = mill.put_all(mails).within(&transaction).await.unwrap();
+        assert_eq!(put.answer().enqueued(), 2);
         assert_eq!(mill.inspect().queue("mails").await.unwrap().ready, 0, "not before");
         if commits {
             transaction.commit().await.unwrap();
-            guard.committed();
+            put.committed();
         } else {
             transaction.rollback().await.unwrap();
         }
@@ -62,7 +62,7 @@ async fn a_typed_put_stands_when_the_callers_transaction_commits() {
     }
     let memory = Mill::open("memory:").await.unwrap();
     let transaction = client.transaction().await.unwrap();
-    let refused = memory.put_in_postgres(&transaction, [Mail::to("ada")]).await;
+    let refused = memory.put(Mail::to("ada")).within(&transaction).await;
     assert!(matches!(refused, Err(Error::NotPostgres(_))), "{refused:?}");
 }
 
@@ -79,6 +79,7 @@ async fn what_a_wrong_clock_left_in_the_future_is_told() {
         rule: Rule::Every(Duration::from_secs(60)),
         zone: "UTC".to_owned(),
         payload: Some(Payload::json("{}")),
+        options: Default::default(),
         missed: Missed::Once,
         overlap: Overlap::Allow,
     };
@@ -146,12 +147,12 @@ async fn a_held_follow_up_keeps_no_other_settlement_waiting() {
     mill.declare::<Digest>().await.unwrap();
     let mut client = client(&database).await;
     let open = client.transaction().await.unwrap();
-    let (_, guard) = mill.put_in_postgres(&open, [Digest("ada".to_owned())]).await.unwrap();
+    let guard = mill.put(Digest("ada".to_owned())).within(&open).await.unwrap();
     let names = ["bob", "cleo", "ada", "dan", "eve"];
     mill.put_all(names.map(Mail::to)).run().await.unwrap();
     let worker =
         Worker::new(&mill).processors(4).handle(|mail: Mail, context: gristmill::Context| {
-            let followed = context.follow_up(&Digest(mail.to)).map_err(|error| error.to_string());
+            let followed = context.follow_up(Digest(mail.to)).map_err(|error| error.to_string());
             async { followed }
         });
     let handle = worker.start().await.unwrap();
@@ -197,8 +198,7 @@ async fn a_completion_that_stays_open_costs_no_other_task_its_lease() {
                     connect(&url, NoTls).await.map_err(|e| e.to_string())?;
                 tokio::spawn(connection);
                 let transaction = client.transaction().await.map_err(|e| e.to_string())?;
-                let guard =
-                    context.complete_in_postgres(&transaction).await.map_err(|e| e.to_string())?;
+                let guard = context.complete_in(&transaction).await.map_err(|e| e.to_string())?;
                 told.wait_for(|over| *over).await.map_err(|e| e.to_string())?;
                 transaction.commit().await.map_err(|e| e.to_string())?;
                 guard.committed();
@@ -271,8 +271,7 @@ async fn an_effect_in_the_completing_transaction_happens_exactly_once() {
                     Ok::<_, gristmill::postgres::tokio_postgres::Error>(transaction)
                 };
                 let transaction = moved.await.map_err(|e| e.to_string())?;
-                let guard =
-                    context.complete_in_postgres(&transaction).await.map_err(|e| e.to_string())?;
+                let guard = context.complete_in(&transaction).await.map_err(|e| e.to_string())?;
                 if attempt % 4 == 1 {
                     return Err("broke before the commit".to_owned());
                 }

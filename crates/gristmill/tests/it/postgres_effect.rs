@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::core::{Backoff, Token};
+use gristmill::port::{Backoff, Token};
 use gristmill::postgres::tokio_postgres::{Client, Error, NoTls, connect};
 use gristmill::worker::{Context, Worker};
 use gristmill::{Mill, TaskType};
@@ -72,7 +72,7 @@ async fn pay(client: &mut Client, payment: &Payment, context: &Context) -> Resul
         let add = "UPDATE account SET cents = cents + $2 WHERE name = $1";
         transaction.execute(add, &[&account, &cents]).await.map_err(words)?;
     }
-    let guard = context.complete_in_postgres(&transaction).await.map_err(|e| e.to_string())?;
+    let guard = context.complete_in(&transaction).await.map_err(|e| e.to_string())?;
     transaction.commit().await.map_err(words)?;
     guard.committed();
     Ok(())

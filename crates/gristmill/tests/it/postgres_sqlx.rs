@@ -24,12 +24,12 @@ async fn a_typed_put_stands_when_the_transaction_of_sqlx_commits() {
     for (commits, standing) in [(false, 0), (true, 2)] {
         let mut transaction = application.begin().await.unwrap();
         let mails = [Mail::to("ada"), Mail::to("bob")];
-        let (report, guard) = mill.put_in_sqlx(&mut transaction, mails).await.unwrap();
-        assert_eq!(report.enqueued(), 2);
+        let put = mill.put_all(mails).within(&mut transaction).await.unwrap();
+        assert_eq!(put.answer().enqueued(), 2);
         assert_eq!(mill.inspect().queue("mails").await.unwrap().ready, 0, "not before");
         if commits {
             transaction.commit().await.unwrap();
-            guard.committed();
+            put.committed();
         } else {
             transaction.rollback().await.unwrap();
         }
@@ -37,7 +37,7 @@ async fn a_typed_put_stands_when_the_transaction_of_sqlx_commits() {
     }
     let memory = Mill::open("memory:").await.unwrap();
     let mut transaction = application.begin().await.unwrap();
-    let refused = memory.put_in_sqlx(&mut transaction, [Mail::to("ada")]).await;
+    let refused = memory.put(Mail::to("ada")).within(&mut transaction).await;
     assert!(matches!(refused, Err(Error::NotPostgres(_))), "{refused:?}");
 }
 
@@ -64,7 +64,7 @@ async fn an_effect_in_the_completing_transaction_of_sqlx_happens_once() {
             let mut transaction = own.begin().await.map_err(|e| e.to_string())?;
             let insert = query("INSERT INTO sent VALUES ($1)").bind(&mail.to);
             insert.execute(&mut *transaction).await.map_err(|e| e.to_string())?;
-            let completed = context.complete_in_sqlx(&mut transaction).await;
+            let completed = context.complete_in(&mut transaction).await;
             let guard = completed.map_err(|e| e.to_string())?;
             if context.attempt == 1 {
                 return Err("broke before the commit".to_owned());

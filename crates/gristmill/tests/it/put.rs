@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gristmill::core::TaskFilter;
-use gristmill::core::{ListRequest, Order};
+use gristmill::port::TaskFilter;
+use gristmill::port::{ListRequest, Order};
 use gristmill::{Accepted, Error, Mill, Payload, PutAnswer, State, StoreError};
 
 use crate::{Mail, mills};
@@ -146,4 +146,12 @@ async fn a_closed_store_says_so() {
 async fn an_unusable_url_says_what_is_usable() {
     let error = Mill::open("redis://localhost").await.unwrap_err();
     assert!(error.to_string().contains("sqlite://PATH"), "{error}");
+}
+
+#[tokio::test]
+async fn a_store_in_a_folder_that_is_not_there_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("none/test.db").display());
+    let said = gristmill::Mill::open(&url).await.unwrap_err().to_string();
+    assert!(said.contains("there is no folder") && said.contains("none"), "{said}");
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gristmill::core::{Clock, ManualClock, Timestamp};
+use gristmill::port::{Clock, ManualClock, Timestamp};
 use gristmill::recovery::{Recovered, Recovery, RowsError, StuckRows};
 use gristmill::{Mill, TaskType};
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ async fn only_rows_that_nobody_is_at_begin_anew() {
             t.scheduler().schedule(Recovery::new(&t.mill, "fetch", sources.clone()).schedule());
         scheduler.run_due().await.unwrap();
         // Extended meanwhile, as a worker would.
-        let extension = gristmill::core::Extension { token: held, lease: 60 * MINUTE };
+        let extension = gristmill::port::Extension { token: held, lease: 60 * MINUTE };
         t.mill.store().extend(vec![extension]).await.unwrap();
         t.clock.advance(5 * MINUTE);
         scheduler.run_due().await.unwrap();
@@ -122,13 +122,13 @@ async fn only_rows_that_nobody_is_at_begin_anew() {
     }
 }
 
-async fn claim(t: &Timed) -> gristmill::core::Token {
-    let token = gristmill::core::Token::random().unwrap();
-    let request = gristmill::core::ClaimRequest {
+async fn claim(t: &Timed) -> gristmill::port::Token {
+    let token = gristmill::port::Token::random().unwrap();
+    let request = gristmill::port::ClaimRequest {
         queue: Fetch::QUEUE.parse().unwrap(),
         max: 1,
         lease: None,
-        worker: gristmill::core::WorkerId::random().unwrap(),
+        worker: gristmill::port::WorkerId::random().unwrap(),
         source: None,
         token,
     };
@@ -139,8 +139,8 @@ async fn claim(t: &Timed) -> gristmill::core::Token {
 async fn fail_all(t: &Timed) {
     let token = claim(t).await;
     let id = t.tasks().await[0].id;
-    let outcome = gristmill::core::Outcome::Fail("no such host".to_owned());
-    let settlement = gristmill::core::Settlement::new(id, token, outcome);
+    let outcome = gristmill::port::Outcome::Fail("no such host".to_owned());
+    let settlement = gristmill::port::Settlement::new(id, token, outcome);
     t.mill.store().settle(vec![settlement]).await.unwrap();
 }
 

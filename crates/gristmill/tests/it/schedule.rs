@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::core::memory::{MemoryOptions, MemoryStore};
-use gristmill::core::{
+use gristmill::port::memory::{MemoryOptions, MemoryStore};
+use gristmill::port::{
     Clock, FireAnswer, ListRequest, ManualClock, Outcome, ScheduleName, Settlement, Timestamp,
 };
 use gristmill::schedule::{FIRE_HEADER, Missed, Overlap, SCHEDULE_HEADER, Scheduler};
 use gristmill::sqlite::{Options, SqliteStore};
-use gristmill::{Mill, Task, TaskType};
+use gristmill::{Mill, Put, Task, TaskType};
 
 use crate::Mail;
 
@@ -68,7 +68,7 @@ pub(crate) async fn timed() -> Vec<Timed> {
 async fn a_schedule_puts_a_task_at_each_fire() {
     for t in timed().await {
         let daily =
-            t.mill.schedule("daily").cron("0 7 * * *").zone("Europe/Athens").puts(&Mail::to("a"));
+            t.mill.schedule("daily").cron("0 7 * * *").zone("Europe/Athens").puts(Mail::to("a"));
         let mut scheduler = t.scheduler().schedule(daily);
         let mut next = scheduler.run_due().await.unwrap();
         assert_eq!(next, Some("2026-01-01T05:00:00Z".parse().unwrap()), "seven in Athens");
@@ -96,7 +96,7 @@ async fn missed_fires_follow_the_policy() {
         for (name, missed) in [("once", Missed::Once), ("skip", Missed::Skip), ("all", Missed::All)]
         {
             let every = t.mill.schedule(name).every(10 * MINUTE).missed(missed);
-            every.puts(&Mail::to(name)).await.unwrap();
+            every.puts(Mail::to(name)).await.unwrap();
         }
         let mut scheduler = t.scheduler();
         // Nobody looked for 35 minutes.
@@ -127,7 +127,7 @@ async fn missed_fires_follow_the_policy() {
 async fn overlap_is_passed_over_while_the_one_before_stands() {
     for t in timed().await {
         let every = t.mill.schedule("s").every(MINUTE).overlap(Overlap::Skip);
-        let mut scheduler = t.scheduler().schedule(every.puts(&Mail::to("a")));
+        let mut scheduler = t.scheduler().schedule(every.puts(Mail::to("a")));
         scheduler.run_due().await.unwrap();
         for _ in 0..3 {
             t.clock.advance(MINUTE);
@@ -146,13 +146,13 @@ async fn overlap_is_passed_over_while_the_one_before_stands() {
 
 pub(crate) async fn finish_one(t: &Timed) {
     let store = t.mill.store();
-    let token = gristmill::core::Token::random().unwrap();
+    let token = gristmill::port::Token::random().unwrap();
     let claim = store
-        .claim(gristmill::core::ClaimRequest {
+        .claim(gristmill::port::ClaimRequest {
             queue: Mail::QUEUE.parse().unwrap(),
             max: 1,
             lease: None,
-            worker: gristmill::core::WorkerId::random().unwrap(),
+            worker: gristmill::port::WorkerId::random().unwrap(),
             source: None,
             token,
         })
@@ -166,7 +166,7 @@ pub(crate) async fn finish_one(t: &Timed) {
 async fn paused_it_does_not_fire_and_resumed_it_does_not_make_up() {
     for t in timed().await {
         let every = t.mill.schedule("s").every(MINUTE).missed(Missed::All);
-        let mut scheduler = t.scheduler().schedule(every.puts(&Mail::to("a")));
+        let mut scheduler = t.scheduler().schedule(every.puts(Mail::to("a")));
         scheduler.run_due().await.unwrap();
         let name = ScheduleName::new("s").unwrap();
         t.mill.store().pause_schedule(&name, true, "ada").await.unwrap();
@@ -185,7 +185,7 @@ async fn paused_it_does_not_fire_and_resumed_it_does_not_make_up() {
 #[tokio::test]
 async fn by_hand_it_fires_now_and_decides_nothing() {
     for t in timed().await {
-        let every = t.mill.schedule("s").every(MINUTE).puts(&Mail::to("a"));
+        let every = t.mill.schedule("s").every(MINUTE).puts(Mail::to("a"));
         let mut scheduler = t.scheduler().schedule(every);
         scheduler.run_due().await.unwrap();
         t.mill.store().pause_schedule(&"s".parse().unwrap(), true, "ada").await.unwrap();
@@ -205,9 +205,9 @@ async fn a_full_queue_is_a_missed_fire_and_the_policy_decides() {
     for t in timed().await {
         t.mill.declare::<Mail>().capacity(1).await.unwrap();
         t.mill.put(Mail::to("fills it")).await.unwrap();
-        let once = t.mill.schedule("s").every(10 * MINUTE).puts(&Mail::to("once"));
+        let once = t.mill.schedule("s").every(10 * MINUTE).puts(Mail::to("once"));
         let skip = t.mill.schedule("t").every(10 * MINUTE).missed(Missed::Skip);
-        let mut scheduler = t.scheduler().schedule(once).schedule(skip.puts(&Mail::to("skip")));
+        let mut scheduler = t.scheduler().schedule(once).schedule(skip.puts(Mail::to("skip")));
         scheduler.run_due().await.unwrap();
         t.clock.advance(10 * MINUTE);
         scheduler.run_due().await.unwrap();
@@ -230,7 +230,7 @@ async fn many_schedulers_put_one_task_an_instant() {
         let every = || t.mill.schedule("s").every(MINUTE).missed(Missed::All);
         let mut schedulers = Vec::new();
         for _ in 0..8 {
-            schedulers.push(t.scheduler().schedule(every().puts(&Mail::to("a"))));
+            schedulers.push(t.scheduler().schedule(every().puts(Mail::to("a"))));
         }
         for scheduler in &mut schedulers {
             scheduler.run_due().await.unwrap();
@@ -255,13 +255,15 @@ async fn many_schedulers_put_one_task_an_instant() {
 #[tokio::test]
 async fn what_cannot_fire_is_an_error_at_once() {
     for t in timed().await {
-        let mail = Mail::to("a");
-        let no_rule = t.mill.schedule("s").puts(&mail).await;
+        let mail = || Mail::to("a");
+        let no_rule = t.mill.schedule("s").puts(mail()).await;
         let nothing = t.mill.schedule("s").every(MINUTE).await;
-        let zone = t.mill.schedule("s").cron("0 7 * * *").zone("Europe/Atlantis").puts(&mail).await;
-        let never = t.mill.schedule("s").cron("0 0 30 2 *").puts(&mail).await;
-        let name = t.mill.schedule("a b").every(MINUTE).puts(&mail).await;
-        let queue = t.mill.schedule("s").every(MINUTE).puts_raw("mailz", Default::default()).await;
+        let zone =
+            t.mill.schedule("s").cron("0 7 * * *").zone("Europe/Atlantis").puts(mail()).await;
+        let never = t.mill.schedule("s").cron("0 0 30 2 *").puts(mail()).await;
+        let name = t.mill.schedule("a b").every(MINUTE).puts(mail()).await;
+        let queue =
+            t.mill.schedule("s").every(MINUTE).puts(Put::raw("mailz", Default::default())).await;
         for (answer, part) in [
             (no_rule, "say cron or every"),
             (nothing, "say puts or finder"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use gristmill::Timestamp;
-use gristmill::core::{Clock, ListRequest};
+use gristmill::port::{Clock, ListRequest};
 use gristmill::schedule::{FIRE_HEADER, Finding, Missed, Scheduler};
 use gristmill::testing::{Fault, Verb};
 use tokio::sync::oneshot;
@@ -54,7 +54,7 @@ pub(crate) async fn fires_once_through(stores: Vec<Bad>, fault: Fault) {
         let said = heard.clone();
         async move {
             let Bad { mill, store, clock, .. } = &bad;
-            let every = mill.schedule("s").every(EVERY).missed(Missed::All).puts(&Mail::to("a"));
+            let every = mill.schedule("s").every(EVERY).missed(Missed::All).puts(Mail::to("a"));
             let scheduler = Scheduler::new(mill).clock(clock.clone()).schedule(every);
             let (stop, stopped) = oneshot::channel::<()>();
             let stopped = async move { stopped.await.unwrap_or_default() };
@@ -119,7 +119,7 @@ pub(crate) async fn stops_through(stores: Vec<Bad>, fault: Fault) {
     side_by_side(stores, move |bad| async move {
         let Bad { mill, store, clock, .. } = &bad;
         for first in [Verb::DeclareSchedule, Verb::Schedules] {
-            let every = mill.schedule("s").every(EVERY).puts(&Mail::to("a"));
+            let every = mill.schedule("s").every(EVERY).puts(Mail::to("a"));
             let scheduler = Scheduler::new(mill).clock(clock.clone()).schedule(every);
             store.fails_at(&[first, Verb::Schedules, Verb::Fire], fault);
             let stop = store.called(first, store.calls(first) + 1);

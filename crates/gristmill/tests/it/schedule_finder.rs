@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gristmill::Mill;
-use gristmill::core::WorkerId;
+use gristmill::port::WorkerId;
 use gristmill::schedule::{Finding, Scheduler};
 use gristmill::sqlite::rusqlite::Connection;
 use gristmill::testing::{Faulty, Verb};
@@ -75,7 +75,7 @@ async fn it_is_run_by_hand_where_its_code_is() {
         let before = t.mill.store().schedules().await.unwrap();
         t.mill.store().pause_schedule(&before[0].declared.name, true, "me").await.unwrap();
         let answer = t.mill.fire_schedule("find").await.unwrap();
-        assert_eq!(answer, gristmill::core::FireAnswer::Fired(Vec::new()));
+        assert_eq!(answer, gristmill::port::FireAnswer::Fired(Vec::new()));
         assert_eq!((rows.left(), t.tasks().await.len()), (0, 3), "also while it is paused");
         let after = t.mill.store().schedules().await.unwrap();
         assert_eq!(after[0].decided_until, before[0].decided_until, "nothing is decided");
@@ -97,7 +97,7 @@ async fn asked_for_by_a_stranger_it_is_run_once_where_its_code_is() {
         t.mill.store().pause_schedule(&name, true, "me").await.unwrap();
         let stranger = Mill::over(t.mill.store());
         let answer = stranger.fire_schedule("find").await.unwrap();
-        assert_eq!(answer, gristmill::core::FireAnswer::Asked);
+        assert_eq!(answer, gristmill::port::FireAnswer::Asked);
         Scheduler::new(&stranger).clock(t.clock.clone()).run_due().await.unwrap();
         assert_eq!(rows.left(), 3, "a scheduler without the code cannot");
         scheduler.run_due().await.unwrap();
@@ -146,10 +146,10 @@ async fn on_sqlite_it_puts_in_the_transaction_that_marks_the_row() {
             for commits in [false, true] {
                 let transaction = connection.transaction().map_err(|e| e.to_string())?;
                 for name in ["ada", "eve"] {
-                    let put = finding.put_in(&transaction, [Mail::to(name)]).map(drop);
+                    let put = finding.put(Mail::to(name)).within(&transaction).now().map(drop);
                     put.map_err(|e| e.to_string())?;
                 }
-                let full = finding.put_in(&transaction, [Mail::to("bob")]).map(drop);
+                let full = finding.put(Mail::to("bob")).within(&transaction).now().map(drop);
                 assert!(full.is_err_and(|error| error.is_full()));
                 if commits {
                     transaction.commit().map_err(|e| e.to_string())?;

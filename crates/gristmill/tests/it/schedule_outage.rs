@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::core::{Clock, ListRequest, ScheduleName, SystemClock};
+use gristmill::port::{Clock, ListRequest, ScheduleName, SystemClock};
 use gristmill::schedule::{FIRE_HEADER, Missed, Scheduler};
 use gristmill::sqlite::{Options, SqliteStore, rusqlite};
 use gristmill::testing::{Faulty, Verb};
@@ -40,7 +40,7 @@ async fn a_store_that_is_away_at_the_start_is_waited_for() {
     mill.declare::<Mail>().await.unwrap();
     let other = rusqlite::Connection::open(&file).unwrap();
     until("the lock", async || other.execute_batch("BEGIN EXCLUSIVE").is_ok()).await;
-    let every = mill.schedule("s").every(Duration::from_secs(1)).puts(&Mail::to("a"));
+    let every = mill.schedule("s").every(Duration::from_secs(1)).puts(Mail::to("a"));
     let (stop, stopped) = oneshot::channel::<()>();
     let scheduler = Scheduler::new(&mill).schedule(every);
     let running = tokio::spawn(scheduler.run(async move { stopped.await.unwrap_or_default() }));
@@ -52,7 +52,7 @@ async fn a_store_that_is_away_at_the_start_is_waited_for() {
 
     // Told to stop before the store was back, it stops.
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let every = mill.schedule("s").every(Duration::from_secs(1)).puts(&Mail::to("a"));
+    let every = mill.schedule("s").every(Duration::from_secs(1)).puts(Mail::to("a"));
     let (stop, stopped) = oneshot::channel::<()>();
     let scheduler = Scheduler::new(&mill).schedule(every);
     let running = tokio::spawn(scheduler.run(async move { stopped.await.unwrap_or_default() }));
@@ -72,7 +72,7 @@ async fn outage(busy_timeout: Duration) {
     let mill = Mill::over(store.clone());
     mill.declare::<Mail>().await.unwrap();
     let every = mill.schedule("s").every(Duration::from_secs(1)).missed(Missed::All);
-    let scheduler = Scheduler::new(&mill).schedule(every.puts(&Mail::to("a")));
+    let scheduler = Scheduler::new(&mill).schedule(every.puts(Mail::to("a")));
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(scheduler.run(async move { stopped.await.unwrap_or_default() }));
     until("a first fire", async || !instants(&mill).await.is_empty()).await;

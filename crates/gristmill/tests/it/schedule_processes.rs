@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use gristmill::core::ListRequest;
+use gristmill::port::ListRequest;
 use gristmill::schedule::{FIRE_HEADER, Missed, Scheduler};
 use gristmill::{Mill, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
@@ -107,7 +107,7 @@ async fn an_instant_has_one_task_whoever_dies() {
     let (mill, url) = open(folder.path()).await;
     mill.declare::<Mail>().await.unwrap();
     let every = mill.schedule("s").every(Duration::from_secs(1)).missed(Missed::All);
-    every.puts(&Mail::to("a")).await.unwrap();
+    every.puts(Mail::to("a")).await.unwrap();
     let mut children = Children((0..3).map(|_| start(&url)).collect());
     let (killed, stopped) = torment(&mut children, &url, Duration::from_secs(10));
     assert!(killed + stopped >= 5, "{killed} killed, {stopped} stopped");

@@ -34,7 +34,7 @@ fn handlers_run_inline_and_retries_wait_for_the_clock() {
                 if mail.to == "nobody" {
                     return Err("no such address".to_owned());
                 }
-                context.follow_up(&Receipt(mail.to)).map_err(|e| e.to_string())
+                context.follow_up(Receipt(mail.to)).map_err(|e| e.to_string())
             })
             .handle_batch(|_: Vec<Typed<Receipt>>, batch: BatchContext| async move {
                 assert!(!batch.is_cancelled());

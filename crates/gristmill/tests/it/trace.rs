@@ -104,7 +104,7 @@ async fn the_trace_of_a_put_reaches_the_handler_and_what_follows() {
                 async move {
                     tokio::task::yield_now().await;
                     tracing::info!("still at work");
-                    context.follow_up(&After(mail.to)).map_err(|e| e.to_string())
+                    context.follow_up(After(mail.to)).map_err(|e| e.to_string())
                 }
             })
             .handle(move |_: After, context: Context| {

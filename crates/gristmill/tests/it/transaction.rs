@@ -20,17 +20,18 @@ async fn the_put_stands_if_and_only_if_the_transaction_commits() {
 
     let transaction = connection.transaction().unwrap();
     transaction.execute("INSERT INTO orders VALUES (1)", []).unwrap();
-    let (report, guard) = mill.put_in(&transaction, [Mail::to("ada")]).unwrap();
-    assert_eq!(report.enqueued(), 1);
+    let put = mill.put(Mail::to("ada")).within(&transaction).await.unwrap();
+    assert!(put.answer().is_enqueued());
     transaction.rollback().unwrap();
-    drop(guard);
+    drop(put);
     assert_eq!(mill.inspect().queue("mails").await.unwrap().total(), 0);
 
-    let transaction = connection.transaction().unwrap();
+    let mut transaction = connection.transaction().unwrap();
     transaction.execute("INSERT INTO orders VALUES (1)", []).unwrap();
-    let (_, guard) = mill.put_in(&transaction, [Mail::to("ada"), Mail::to("eve")]).unwrap();
+    let mails = [Mail::to("ada"), Mail::to("eve")];
+    let put = mill.put_all(mails).within(&mut transaction).await.unwrap();
     transaction.commit().unwrap();
-    guard.committed();
+    assert_eq!(put.committed().enqueued(), 2);
     assert_eq!(mill.inspect().queue("mails").await.unwrap().ready, 2);
 }
 
@@ -41,9 +42,9 @@ async fn the_guard_wakes_who_waits() {
     let queue = gristmill::QueueName::new("mails").unwrap();
     let mark = store.mark();
     let transaction = connection.transaction().unwrap();
-    let (_, guard) = mill.put_in(&transaction, [Mail::to("ada")]).unwrap();
+    let put = mill.put(Mail::to("ada")).within(&transaction).now().unwrap();
     transaction.commit().unwrap();
-    guard.committed();
+    put.committed();
     let waiting = store.wait(std::slice::from_ref(&queue), mark, Duration::from_secs(30));
     tokio::time::timeout(Duration::from_secs(5), waiting).await.expect("woken").unwrap();
 }
@@ -53,6 +54,6 @@ async fn other_stores_say_that_they_cannot() {
     let (memory, _folder) = mills().await.remove(0);
     let (_sqlite, _other, mut connection) = on_sqlite().await;
     let transaction = connection.transaction().unwrap();
-    let answer = memory.put_in(&transaction, [Mail::to("ada")]);
+    let answer = memory.put(Mail::to("ada")).within(&transaction).await;
     assert!(matches!(answer, Err(Error::NotSqlite(_))));
 }

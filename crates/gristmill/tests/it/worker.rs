@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gristmill::core::Backoff;
+use gristmill::port::Backoff;
 use gristmill::worker::Worker;
-use gristmill::{Payload, RawTask, State, TaskType};
+use gristmill::{Payload, Put, State, TaskType};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
 
@@ -33,7 +33,7 @@ async fn done_tasks_are_gone_and_their_follow_ups_stand() {
         }
         let report = Worker::new(&mill)
             .handle(|mail: Mail, context| async move {
-                context.follow_up(&After(mail.to)).map_err(|e| e.to_string())
+                context.follow_up(After(mail.to)).map_err(|e| e.to_string())
             })
             .processors(3)
             .drain(true)
@@ -60,10 +60,10 @@ async fn a_task_whose_follow_up_is_refused_is_not_done() {
             .handle(|mail: Mail, context| async move {
                 let next = match mail.to.as_str() {
                     "fine" => return Ok(()),
-                    "nobody" => RawTask::raw("nobody", Payload::default()),
-                    _ => RawTask::raw("mails", Payload::raw(vec![0; 2 << 20])),
+                    "nobody" => Put::raw("nobody", Payload::default()),
+                    _ => Put::raw("mails", Payload::raw(vec![0; 2 << 20])),
                 };
-                context.follow_up_raw(next).map_err(|e| e.to_string())
+                context.follow_up(next).map_err(|e| e.to_string())
             })
             .on_failed(move |failed| told.lock().unwrap().push(failed.error.to_owned()))
             .drain(true);
@@ -222,7 +222,7 @@ async fn a_stop_lets_the_running_finish_and_gives_the_rest_back() {
         let stats = mill.inspect().queue("mails").await.unwrap();
         assert_eq!((stats.ready, stats.processing), (46, 0));
         // Whatever was claimed and not started has its attempt back.
-        let request = gristmill::core::ListRequest { limit: 100, ..Default::default() };
+        let request = gristmill::port::ListRequest { limit: 100, ..Default::default() };
         let page = mill.inspect().list(request).await.unwrap();
         assert!(page.tasks.iter().all(|task| task.attempts == 0));
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gristmill::State;
-use gristmill::core::Backoff;
+use gristmill::port::Backoff;
 use gristmill::worker::{BatchContext, Outcome, Typed, When, Worker, fail, release_for, retry_in};
 
 use crate::{Mail, mills, until};
@@ -110,7 +110,7 @@ async fn handlers_say_retry_fail_and_release() {
             .run(never())
             .await
             .unwrap();
-        let request = gristmill::core::ListRequest { limit: 10, ..Default::default() };
+        let request = gristmill::port::ListRequest { limit: 10, ..Default::default() };
         let tasks = mill.inspect().list(request).await.unwrap().tasks;
         let stand: Vec<_> = tasks.iter().map(|t| (t.state, t.attempts)).collect();
         let (pending, over) = (State::Pending, State::Failed);
@@ -180,7 +180,7 @@ async fn an_effect_and_its_completion_are_one_transaction() {
                 transaction
                     .execute("INSERT INTO sent VALUES (?)", [id])
                     .map_err(|e| e.to_string())?;
-                let guard = context.complete_in(&transaction).map_err(|e| e.to_string())?;
+                let guard = context.complete_in(&transaction).now().map_err(|e| e.to_string())?;
                 transaction.commit().map_err(|e| e.to_string())?;
                 guard.committed();
                 Ok::<(), String>(())

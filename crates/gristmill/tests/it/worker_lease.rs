@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use gristmill::core::Clock;
+use gristmill::port::Clock;
 use gristmill::testing::{Fault, ManualClock, Verb};
 use gristmill::worker::{Context, Worker, WorkerHandle};
 use tokio::sync::Notify;

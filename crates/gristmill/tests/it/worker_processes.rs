@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use gristmill::core::{Backoff, Clock, ListRequest, SettingsPatch, SystemClock, TaskFilter};
+use gristmill::port::{Backoff, Clock, ListRequest, SettingsPatch, SystemClock, TaskFilter};
 use gristmill::worker::{Context, Worker};
 use gristmill::{Mill, State};
 use rustix::process::{Pid, Signal, kill_process};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gristmill::Mill;
-use gristmill::core::Outcome;
+use gristmill::port::Outcome;
 use gristmill::worker::{BatchContext, Context, Typed, Worker, fail};
 
 use crate::Mail;

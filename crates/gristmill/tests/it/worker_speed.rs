@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use gristmill::core::{ClaimRequest, Outcome, Settlement, Token, WorkerId};
+use gristmill::port::{ClaimRequest, Outcome, Settlement, Token, WorkerId};
 use gristmill::worker::Worker;
 use gristmill::{Mill, QueueName};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gristmill::QueueName;
-use gristmill::core::{Action, ClaimRequest, Clock, Operation, Selection, Token, WorkerId};
+use gristmill::port::{Action, ClaimRequest, Clock, Operation, Selection, Token, WorkerId};
 use gristmill::sqlite::rusqlite::Connection;
 use gristmill::testing::{ManualClock, TestMill};
 use gristmill::worker::{Context, Worker};
@@ -128,7 +128,7 @@ async fn what_does_not_start_within_two_seconds_goes_back() {
         })
         .await;
         worker.stop().await.unwrap();
-        let request = gristmill::core::ListRequest { limit: 100, ..Default::default() };
+        let request = gristmill::port::ListRequest { limit: 100, ..Default::default() };
         let page = mill.inspect().list(request).await.unwrap();
         assert!(page.tasks.iter().all(|task| task.attempts == 0));
     }

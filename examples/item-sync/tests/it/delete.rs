@@ -1,6 +1,6 @@
 //! A deleted item takes its tasks along, in whatever state they are.
 
-use gristmill::core::{Outcome, SettleAnswer, State};
+use gristmill::port::{Outcome, SettleAnswer, State};
 
 use crate::shop::Shop;
 use crate::webhook::Webhook;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use gristmill::core::{Action, Backoff, SettingsPatch, State};
+use gristmill::port::{Action, Backoff, SettingsPatch, State};
 use gristmill::{QueueName, Timestamp};
 
 use crate::shop::{Shop, until};

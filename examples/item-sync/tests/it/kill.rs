@@ -1,7 +1,7 @@
 //! `kill -9` in the middle of a sync and of work, and then again from the
 //! start: nothing is lost, nothing stands twice.
 
-use gristmill::core::{Action, State};
+use gristmill::port::{Action, State};
 
 use crate::shop::{Shop, json, until};
 use crate::webhook::Webhook;

@@ -1,6 +1,6 @@
 //! The same application with its items and queues in PostgreSQL.
 
-use gristmill::core::QueueStats;
+use gristmill::port::QueueStats;
 use gristmill::{Mill, QueueName};
 use gristmill_pgserver::{Database, Error, Server};
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use gristmill::core::{
+use gristmill::port::{
     Action, ClaimRequest, ClaimedTask, ListRequest, Operation, OperationReport, Outcome,
     QueueStats, Selection, SettleAnswer, Settlement, State, Task, TaskFilter, Token, WorkerId,
 };

@@ -1,6 +1,6 @@
 //! Syncing: what is put, what is skipped, and what the database itself refuses.
 
-use gristmill::core::{State, Unique};
+use gristmill::port::{State, Unique};
 use gristmill::sqlite::rusqlite::ErrorCode;
 
 use crate::shop::{Shop, ran};

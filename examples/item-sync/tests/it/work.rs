@@ -1,7 +1,7 @@
 //! Working: order, follow-ups, and what is left when all went well.
 
 use gristmill::QueueName;
-use gristmill::core::{Outcome, State};
+use gristmill::port::{Outcome, State};
 
 use crate::shop::Shop;
 

@@ -1,7 +1,7 @@
 //! Processes that die in the middle: nothing is lost, paid twice, or reported
 //! twice.
 
-use gristmill::core::{ClaimRequest, Clock, SystemClock, Token, WorkerId};
+use gristmill::port::{ClaimRequest, Clock, SystemClock, Token, WorkerId};
 use gristmill::{QueueName, TaskType};
 use morning_deck::briefing::RunBriefing;
 use morning_deck::config::QueuePlace;

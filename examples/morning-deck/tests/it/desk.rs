@@ -6,8 +6,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::core::memory::{MemoryOptions, MemoryStore};
-use gristmill::core::{
+use gristmill::port::memory::{MemoryOptions, MemoryStore};
+use gristmill::port::{
     Action, Clock, ListRequest, ManualClock, Operation, QueueStats, Selection, State, Task,
     TaskFilter,
 };

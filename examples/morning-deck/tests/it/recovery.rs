@@ -1,7 +1,7 @@
 //! Recovery: rows that nobody is at begin anew, and no others.
 
 use gristmill::TaskType;
-use gristmill::core::Extension;
+use gristmill::port::Extension;
 use morning_deck::config::QueuePlace;
 use morning_deck::fetch::Kind;
 use morning_deck::source::FetchSource;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use gristmill::core::Backoff;
+use gristmill::port::Backoff;
 use gristmill::worker::Worker;
 use gristmill::{Mill, PostgresUrl, TaskType};
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ async fn drain(url: &PostgresUrl, plan: Plan, way: Way) -> Result<f64, BenchErro
             }
             Way::EachFailsOnce if first => return Err("it failed".to_owned()),
             Way::FollowUpEach => {
-                let followed = context.follow_up(&Flour(grain.number()));
+                let followed = context.follow_up(Flour(grain.number()));
                 followed.map_err(|error| error.to_string())?;
             }
             _ => {}

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gristmill::core::{Boot, Clock, SystemClock, Timestamp};
+use gristmill::port::{Boot, Clock, SystemClock, Timestamp};
 
 /// The machine's clock, and a file with the microseconds by which it is wrong.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gristmill::core::Store;
-use gristmill::core::memory::{MemoryOptions, MemoryStore};
+use gristmill::port::Store;
+use gristmill::port::memory::{MemoryOptions, MemoryStore};
 use gristmill_conformance::judge::{
     Dice, FaultKind, Journal, LEASE_MS, Plan, Verdict, Violation, declare, drain, judge_folder,
     together,

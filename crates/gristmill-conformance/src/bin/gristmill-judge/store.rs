@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::core::{Clock, Store, SystemClock};
+use gristmill::port::{Clock, Store, SystemClock};
 use gristmill::{Mill, StoreUrl};
 
 use crate::Result;
@@ -19,7 +19,6 @@ pub(crate) async fn open(url: &str, clock: Option<&Path>) -> Result<Mill> {
         None => Arc::new(SystemClock::default()),
     };
     match url {
-        StoreUrl::Memory => Err("memory: lives in one process".to_owned()),
         StoreUrl::Sqlite(path) => {
             let options = gristmill::sqlite::Options { clock, ..Default::default() };
             let open = move || gristmill::sqlite::SqliteStore::open(path, options);
@@ -48,6 +47,7 @@ pub(crate) async fn open(url: &str, clock: Option<&Path>) -> Result<Mill> {
             let store = gristmill::postgres::PostgresStore::open(url.reveal(), options).await;
             Ok(Mill::over_postgres(Arc::new(store.map_err(|error| error.to_string())?)))
         }
+        _ => Err("this store lives in one process".to_owned()),
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) async fn open_at_last(
 
 /// What the store's own check of every row finds.
 pub(crate) async fn check(mill: &Mill) -> Result<Vec<String>> {
-    let words = |error: gristmill::core::StoreError| error.to_string();
+    let words = |error: gristmill::port::StoreError| error.to_string();
     let mut found = Vec::new();
     if let Some(store) = mill.sqlite() {
         found.extend(store.check().await.map_err(words)?.into_iter().map(|one| one.0));

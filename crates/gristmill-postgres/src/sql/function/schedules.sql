@@ -192,11 +192,13 @@ DECLARE
     v_now   timestamptz := clock_timestamp();
     v_fired gristmill.schedule;
     v_said  jsonb;
+    v_task  jsonb;
     v_put   record;
 BEGIN
     PERFORM gristmill.known_schedule($1);
     SELECT s.* INTO v_fired FROM gristmill.schedule s WHERE s.name = $1;
     v_said := v_fired.declared::jsonb;
+    v_task := coalesce(v_said -> 'task', '{}');
     IF v_fired.payload IS NULL THEN
         UPDATE gristmill.schedule s
            SET last_fire = greatest(v_now, s.decided_until + interval '1 microsecond')
@@ -218,8 +220,13 @@ BEGIN
     SELECT * INTO v_put FROM gristmill.put_many(v_said ->> 'queue', ARRAY[v_fired.payload],
         p_encodings => ARRAY[CASE v_said ->> 'encoding' WHEN 'json' THEN 0 WHEN 'msgpack' THEN 1
                                                         ELSE 2 END::smallint],
-        p_headers => ARRAY[jsonb_build_object('gristmill-schedule', $1, 'gristmill-fire',
-            to_char(v_now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))::text]);
+        p_keys => ARRAY[v_task ->> 'key'], p_groups => ARRAY[v_task ->> 'group'],
+        p_sources => ARRAY[v_task ->> 'source'],
+        p_priorities => ARRAY[coalesce((v_task ->> 'priority')::smallint, 0::smallint)],
+        p_delays => ARRAY[(v_task ->> 'delay')::bigint],
+        p_headers => ARRAY[(coalesce(v_task -> 'headers', '{}') || jsonb_build_object(
+            'gristmill-schedule', $1, 'gristmill-fire',
+            to_char(v_now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')))::text]);
     IF NOT v_put.is_known THEN
         PERFORM gristmill.known_queue(v_said ->> 'queue');
     ELSIF v_put.outcomes[1] = 3 THEN

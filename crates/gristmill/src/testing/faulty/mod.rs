@@ -3,7 +3,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use gristmill::Mill;
-//! use gristmill::core::memory::{MemoryOptions, MemoryStore};
+//! use gristmill::port::memory::{MemoryOptions, MemoryStore};
 //! use gristmill::testing::{Fault, Faulty, Verb};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), gristmill::Error> {

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gristmill::contract::{Bytes, Fields, Handled};
-use gristmill::core::NewTask;
 use gristmill::testing::TestMill;
 use gristmill::worker::{BatchContext, When};
-use gristmill::{Encoding, Payload, RawTask, TaskPayload, Timestamp};
+use gristmill::{Encoding, Payload, Put, TaskPayload, Timestamp};
 
 use super::queues::{
     self, Emails, EmailsHandler, EmailsTask, Handlers, Heartbeat, HeartbeatHandler, HeartbeatTask,
@@ -164,9 +163,8 @@ async fn typed_handlers_settle_single_tasks_of_two_queues() {
     for to in ["ada", "later", "invoice", "nowhere"] {
         mill.put(Emails { to: to.to_owned(), user_id: 1 }).key(to).await.unwrap();
     }
-    let json = RawTask::raw("emails", Payload::json(r#"{"to":"grace","user_id":2}"#));
-    let task: NewTask = json.into_new_task().unwrap();
-    mill.put_raw("emails", task.payload).await.unwrap();
+    let json = Payload::json(r#"{"to":"grace","user_id":2}"#);
+    mill.put(Put::raw("emails", json)).await.unwrap();
     mill.put_raw("emails", Payload::json(r#"{"to":"broken"}"#)).await.unwrap();
 
     let app = App::default();

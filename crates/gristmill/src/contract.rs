@@ -14,7 +14,8 @@ use gristmill_core::{
     ContractAnswer, ContractChange, Declaration, Declared, Origin, Payload, Queue,
 };
 
-use crate::{Error, Mill};
+use crate::worker::{BatchContext, Typed, Worker};
+use crate::{Error, Mill, TaskType};
 
 /// What a generated handler fails with: anything that says why.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
@@ -26,6 +27,19 @@ pub type Handled = Result<(), HandlerError>;
 /// How often a contract is compared anew when others register theirs at the
 /// same time.
 const TRIES: usize = 10;
+
+impl<S: Clone + Send + Sync + 'static> Worker<S> {
+    /// As [`Worker::handle_batch`], for generated code: its closures say less.
+    #[doc(hidden)]
+    pub fn handle_queue<T, F, R>(self, handle: F) -> Self
+    where
+        T: TaskType,
+        F: Fn(Vec<Typed<T>>, BatchContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Handled> + Send + 'static,
+    {
+        self.handle_batch(handle)
+    }
+}
 
 /// Makes a module of what a build script generated from a contract of the same
 /// name: `gristmill::include_contract!(pub mod queues);` for `queues.yaml`.

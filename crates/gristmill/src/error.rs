@@ -62,6 +62,12 @@ pub enum Error {
         /// What the second handler is for.
         second: &'static str,
     },
+    /// A worker without a handler would do nothing, for ever.
+    #[error("the worker has no handler: say handle, handle_batch or queue before it runs")]
+    NoHandlers,
+    /// A worker without a processor would do nothing, for ever.
+    #[error("the worker has no processor: say processors(1) or more, or leave it out")]
+    NoProcessors,
     /// This needs the SQLite store.
     #[error("{0} needs a SQLite store, and this is another")]
     NotSqlite(&'static str),

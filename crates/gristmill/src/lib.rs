@@ -64,8 +64,9 @@ pub use error::Error;
 #[doc(no_inline)]
 pub use gristmill_core as port;
 pub use gristmill_core::{
-    Backoff, Encoding, OnDuplicate, Payload, PutAnswer, QueueName, QueueStats, Refusal, Settings,
-    SettingsPatch, State, Store, StoreError, Task, TaskId, Timestamp, Unique,
+    Backoff, Encoding, Headers, NewTask, OnDuplicate, Payload, PutAnswer, QueueName, QueueStats,
+    Refusal, Settings, SettingsPatch, State as TaskState, Store, StoreError, Task, TaskId,
+    Timestamp, Unique,
 };
 #[cfg(feature = "files")]
 pub use gristmill_files as files;
@@ -81,7 +82,7 @@ pub use mill::Mill;
 pub use put::{IntoPut, Put, Unbound};
 pub use store_url::{StoreUrl, StoreUrlError};
 pub use task_type::{TaskPayload, TaskType};
-pub use worker::{Context, Worker};
+pub use worker::{Context, Outcome, State, Worker};
 
 /// The README's program compiles.
 #[cfg(doctest)]

@@ -13,7 +13,6 @@ use crate::anomaly::Anomaly;
 use crate::error::Result;
 use crate::feed::FeedItem;
 use crate::items::{Found, Items};
-use crate::queue;
 use crate::sync::{Follows, Report};
 use crate::trend::Trend;
 

@@ -10,7 +10,6 @@ use crate::db::{Price, Shown, Taken};
 use crate::error::Result;
 use crate::feed::FeedItem;
 use crate::items::{Found, Items};
-use crate::queue;
 use crate::sync::{Follows, Report};
 
 const SCHEMA: &str = include_str!("sql/postgres/schema.sql");

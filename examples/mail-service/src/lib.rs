@@ -7,6 +7,7 @@
 pub mod handlers;
 pub mod outbox;
 pub mod service;
+pub mod tend;
 
 gristmill::include_contract!(
     /// What `queues.yaml` says, in Rust.

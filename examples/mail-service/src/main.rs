@@ -11,7 +11,7 @@ use gristmill::signal::Signals;
 use mail_service::handlers::Mailer;
 use mail_service::outbox::Outbox;
 use mail_service::queues::{self, Emails, Newsletters};
-use mail_service::service;
+use mail_service::{service, tend};
 
 /// Mails by contract: put now, sent later.
 #[derive(Debug, Parser)]
@@ -107,13 +107,13 @@ async fn run(args: Args) -> Result<()> {
                 signals.stops(&worker);
                 let worker = worker.start().await?;
                 tokio::select! {
-                    () = service::tend(&mill, &worker, control.as_deref(), metrics.as_deref()) => {}
+                    () = tend::tend(&mill, &worker, control.as_deref(), metrics.as_deref()) => {}
                     () = signals.asked() => {}
                 }
                 // Claims no more, and lets what runs finish. The second signal
                 // ends the process, whatever a handler does.
                 let report = worker.stop().await?;
-                service::write_metrics(&mill, metrics.as_deref());
+                tend::write_metrics(&mill, metrics.as_deref());
                 signals.ended(&report);
                 report
             };

@@ -1,18 +1,11 @@
-//! The service: a worker over all queues, whose processors are set while it
-//! runs, and its metrics in a file for whoever collects them.
-
-use std::path::Path;
-use std::time::Duration;
+//! The service: a worker over all queues.
 
 use gristmill::Mill;
 use gristmill::manager::Manager;
-use gristmill::worker::{Worker, WorkerHandle};
+use gristmill::worker::Worker;
 
 use crate::handlers::Mailer;
 use crate::queues::Handlers;
-
-/// How often the control file is read and the metrics are written.
-const EVERY: Duration = Duration::from_secs(1);
 
 /// A worker that serves every queue: in rotation, or as a manager says.
 pub fn worker(mill: &Mill, mailer: &Mailer, managed: bool) -> Worker {
@@ -23,47 +16,4 @@ pub fn worker(mill: &Mill, mailer: &Mailer, managed: bool) -> Worker {
     };
     let worker = handlers.worker(mill);
     if managed { worker.manager(Manager::new(mill)) } else { worker }
-}
-
-/// Keeps the number of processors at what a file says, and writes metrics to
-/// another, until it is dropped.
-pub async fn tend(
-    mill: &Mill,
-    worker: &WorkerHandle,
-    control: Option<&Path>,
-    metrics: Option<&Path>,
-) {
-    let (mut known, mut slow) = (None, 0);
-    loop {
-        let report = worker.stats().report;
-        if report.slow_cycles > slow {
-            slow = report.slow_cycles;
-            eprintln!("mail-service: a cycle takes longer than ten seconds ({slow} so far)");
-        }
-        let wished = control
-            .and_then(|file| std::fs::read_to_string(file).ok())
-            .and_then(|text| text.trim().parse::<usize>().ok());
-        if wished.is_some() && wished != known {
-            known = wished;
-            worker.set_processors(wished.unwrap_or(1));
-        }
-        write_metrics(mill, metrics);
-        tokio::time::sleep(EVERY).await;
-    }
-}
-
-/// Writes the metrics: also once after the end, which shows that nothing runs.
-pub fn write_metrics(mill: &Mill, metrics: Option<&Path>) {
-    if let Some(file) = metrics
-        && let Err(error) = write(file, &mill.metrics().text())
-    {
-        eprintln!("mail-service: {}: {error}", file.display());
-    }
-}
-
-/// Whole or not at all: a reader never sees half of it.
-fn write(file: &Path, text: &str) -> std::io::Result<()> {
-    let new = file.with_extension("new");
-    std::fs::write(&new, text)?;
-    std::fs::rename(new, file)
 }

@@ -78,7 +78,7 @@ impl App {
     }
 
     /// The workers of the queues that are served here.
-    pub fn workers(&self) -> Vec<Worker> {
+    pub fn workers(&self) -> Vec<Worker<Arc<Deck>>> {
         let Config { fetching, processing, briefings, .. } = &self.config;
         let mut workers = Vec::new();
         if fetching.enabled {

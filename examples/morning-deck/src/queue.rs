@@ -4,20 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gristmill::prelude::*;
 use gristmill::recovery::Recovery;
 use gristmill::schedule::{Finding, NewSchedule};
-use gristmill::worker::{Context, FailedTask, Outcome, Worker, fail};
-use gristmill::{Mill, TaskType};
 
-use crate::app::App;
 use crate::briefing::RunBriefing;
-use crate::config::Serving;
-use crate::deck::Deck;
 use crate::error::Result;
-use crate::item::EnrichItem;
-use crate::source::FetchSource;
-use crate::stage::Stage;
-use crate::stuck::Rows;
+use crate::{app::App, config::Serving, deck::Deck, stage::Stage, stuck::Rows};
+use crate::{item::EnrichItem, source::FetchSource};
 
 /// Work on a row is a task, and its key is the row.
 macro_rules! task {
@@ -34,13 +28,11 @@ task!(FetchSource, "fetch");
 task!(EnrichItem, "processing");
 task!(RunBriefing, "briefing");
 
-/// How long a failed task is kept for a person to look at.
-const KEEP_FAILED: Duration = Duration::from_secs(7 * 24 * 3_600);
-
-/// Declares a stage's queue, with its bound.
+/// Declares a stage's queue, with its bound. A failed task is kept for a week, for a
+/// person to look at.
 pub async fn declare<S: Stage + TaskType>(mill: &Mill, serving: &Serving) -> Result<()> {
-    let queue = mill.declare::<S>().capacity(serving.queue_capacity);
-    queue.keep_failed(KEEP_FAILED).await?;
+    let week = Duration::from_secs(7 * 24 * 3_600);
+    mill.declare::<S>().capacity(serving.queue_capacity).keep_failed(week).await?;
     Ok(())
 }
 
@@ -62,65 +54,47 @@ async fn find<S: Stage + TaskType>(deck: Arc<Deck>, finding: Finding, limit: usi
         return Ok(());
     }
     for task in deck.transact(move |db, now| S::due(db, now, limit)).await? {
-        if !finding.can_accept().await? || !put(&deck, &finding, task).await? {
+        if !finding.can_accept().await? {
             break;
         }
+        put(&deck, &finding, task).await?;
     }
     Ok(())
 }
 
-/// Puts a row's task and marks the row. False when there was no room.
-async fn put<S: Stage + TaskType>(deck: &Arc<Deck>, finding: &Finding, task: S) -> Result<bool> {
+/// Puts a row's task and marks the row.
+async fn put<S: Stage + TaskType>(deck: &Arc<Deck>, finding: &Finding, task: S) -> Result<()> {
     let row = task.row();
     if finding.mill().sqlite().is_some() {
         // One file: the row is queued if and only if its task stands.
-        let finding = finding.clone();
-        let put = deck.transact(move |db, now| {
-            let put = match finding.put(task).within(db).now() {
-                Ok(put) => put,
-                Err(error) if error.is_full() => return Ok(None),
-                Err(error) => return Err(error.into()),
-            };
-            S::FLOW.queue(db, row, now)?;
-            Ok(Some(put))
-        });
-        return Ok(put.await?.is_some());
+        let put = finding.put(task);
+        let both =
+            deck.transact(move |db, now| Ok((put.within(db).now()?, S::FLOW.queue(db, row, now)?)));
+        return both.await.map(drop);
     }
     // Marked first: a worker may have the task before this goes on. What a dead
     // process leaves marked, recovery finds.
     deck.transact(move |db, now| Ok(S::FLOW.queue(db, row, now)?)).await?;
-    match finding.put(task).await {
-        Ok(_) => Ok(true),
-        Err(error) => {
-            deck.transact(move |db, now| Ok(S::FLOW.unqueue(db, row, now)?)).await?;
-            if error.is_full() { Ok(false) } else { Err(error.into()) }
-        }
+    if let Err(error) = finding.put(task).await {
+        deck.transact(move |db, now| Ok(S::FLOW.unqueue(db, row, now)?)).await?;
+        return Err(error.into());
     }
+    Ok(())
 }
 
 /// A stage's worker, with as many processors as it is to have.
-pub fn worker<S: Stage + TaskType>(app: &App, serving: &Serving) -> Worker {
-    let (deck, in_file) = (app.deck.clone(), app.mill.sqlite().is_some());
-    let failing = app.deck.clone();
-    Worker::new(&app.mill)
-        .processors(serving.worker_count)
-        .batch(1)
-        .stop_within(app.config.stop_within)
-        .handle(move |task: S, context| handle(deck.clone(), in_file, task, context))
-        .on_failed(move |task: FailedTask<'_>| {
-            failing.give_up(S::FLOW, task.task.key.as_deref(), task.error)
-        })
+pub fn worker<S: Stage + TaskType>(app: &App, serving: &Serving) -> Worker<Arc<Deck>> {
+    let (worker, deck) = (Worker::new(&app.mill).state(app.deck.clone()), app.deck.clone());
+    let worker = worker.processors(serving.worker_count).stop_within(app.config.stop_within);
+    worker.batch(1).handle(handle::<S>).on_failed(move |failed| {
+        deck.give_up(S::FLOW, failed.task.key.as_deref(), failed.error);
+    })
 }
 
 /// One attempt. The row's status is committed before the work, its final one
 /// together with the task's end.
-async fn handle<S: Stage>(
-    deck: Arc<Deck>,
-    in_file: bool,
-    task: S,
-    context: Context,
-) -> Result<Outcome> {
-    let task = Arc::new(task);
+async fn handle<S: Stage>(task: S, deck: State<Arc<Deck>>, context: Context) -> Result<Outcome> {
+    let (State(deck), task) = (deck, Arc::new(task));
     let (first, last) = (task.clone(), task.clone());
     let Some(begun) = deck.transact(move |db, now| first.begin(db, now)).await? else {
         return Ok(Outcome::Done);
@@ -134,9 +108,10 @@ async fn handle<S: Stage>(
             return Ok(fail(error));
         }
     };
+    let in_file = context.mill().sqlite().is_some();
     let finished = deck.transact(move |db, now| {
         last.finish(db, &begun, &found, now)?;
-        Ok(if in_file { Some(context.complete_in(db).now()?) } else { None })
+        Ok(in_file.then(|| context.complete_in(db).now()).transpose()?)
     });
     drop(finished.await?);
     task.follow(&deck).await;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use gristmill::Mill;
-use gristmill::worker::{Context, WorkReport, Worker};
+use gristmill::prelude::*;
+use gristmill::worker::WorkReport;
 
 use crate::error::{Error, Result};
 use crate::market::Market;
@@ -19,6 +19,27 @@ fn number(by: By, context: &Context) -> Result<u32> {
     .ok_or_else(|| Error::from("the queue neither counts nor has slots"))
 }
 
+#[derive(Clone)]
+struct App {
+    market: Arc<Market>,
+    by: By,
+}
+
+async fn sync(task: OfferSyncBatch, State(app): State<App>, context: Context) -> Result<()> {
+    let slice = Slice { number: number(app.by, &context)?, limit: task.limit };
+    let share = (app.by == By::Hash).then_some(SLOTS);
+    app.market.sync(context.id, slice, share).await
+}
+
+async fn check(task: ProcessStatusCheck, State(app): State<App>, context: Context) -> Result<()> {
+    let slice = Slice { number: number(app.by, &context)?, limit: task.batch_size };
+    app.market.check(context.id, slice).await
+}
+
+async fn upsert(task: OfferUpsertBatch, State(app): State<App>, context: Context) -> Result<()> {
+    app.market.upsert(context.id, task.offers).await
+}
+
 /// Serves the three queues until everything is drained, or until a signal.
 pub(crate) async fn work(
     mill: &Mill,
@@ -27,28 +48,6 @@ pub(crate) async fn work(
     processors: usize,
     drain: bool,
 ) -> Result<WorkReport> {
-    let (syncs, checks, upserts) = (market.clone(), market.clone(), market);
-    let worker = Worker::new(mill)
-        .processors(processors)
-        .drain(drain)
-        .handle(move |task: OfferSyncBatch, context| {
-            let market = syncs.clone();
-            async move {
-                let slice = Slice { number: number(by, &context)?, limit: task.limit };
-                let share = (by == By::Hash).then_some(SLOTS);
-                market.sync(context.id, slice, share).await
-            }
-        })
-        .handle(move |task: ProcessStatusCheck, context| {
-            let market = checks.clone();
-            async move {
-                let slice = Slice { number: number(by, &context)?, limit: task.batch_size };
-                market.check(context.id, slice).await
-            }
-        })
-        .handle(move |task: OfferUpsertBatch, context| {
-            let market = upserts.clone();
-            async move { market.upsert(context.id, task.offers).await }
-        });
-    Ok(worker.run_until_signalled().await?)
+    let worker = Worker::new(mill).processors(processors).drain(drain).state(App { market, by });
+    Ok(worker.handle(sync).handle(check).handle(upsert).run_until_signalled().await?)
 }

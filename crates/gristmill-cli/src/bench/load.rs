@@ -86,7 +86,7 @@ pub(super) async fn work_off(
     mill: &Mill,
     processors: Option<usize>,
 ) -> Result<(usize, Duration), BenchError> {
-    let mut worker = Worker::new(mill).handle(|_: Grain, _| async { Ok::<(), String>(()) });
+    let mut worker = Worker::new(mill).handle(|_: Grain| async { Ok::<(), String>(()) });
     if let Some(processors) = processors {
         worker = worker.processors(processors);
     }

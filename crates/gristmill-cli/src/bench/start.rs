@@ -153,7 +153,7 @@ fn puts(plan: Plan) -> usize {
 async fn put_to_start(putting: &Mill, working: &Mill, puts: usize) -> Result<Waits, BenchError> {
     let (tell, mut started) = mpsc::unbounded_channel();
     let worker = Worker::new(working)
-        .handle(move |_: Grain, _| {
+        .handle(move |_: Grain| {
             // Nobody listens any more: the measurement is over.
             let _ = tell.send(Instant::now());
             async { Ok::<(), String>(()) }

@@ -49,7 +49,7 @@ pub(super) fn write(code: &mut Code, queue: &QueueContract) {
         &[
             head,
             "    let handler = Arc::new(handler);".to_owned(),
-            format!("    worker.handle_batch(move |tasks: Vec<{types}Task>, store| {{"),
+            format!("    worker.handle_queue(move |tasks: Vec<{types}Task>, store| {{"),
             "        let handler = handler.clone();".to_owned(),
             format!("        async move {{ {call} }}"),
             "    })".to_owned(),

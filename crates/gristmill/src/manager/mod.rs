@@ -9,7 +9,7 @@
 //! # async fn example(mill: Mill) -> Result<(), gristmill::Error> {
 //! mill.declare::<Mail>().drain_within(Duration::from_secs(60)).await?;
 //! let worker = Worker::new(&mill)
-//!     .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+//!     .handle(|_: Mail| async { Ok::<(), String>(()) })
 //!     .processors(8)
 //!     .manager(Manager::new(&mill));
 //! # worker.run(std::future::pending()).await?;

@@ -146,7 +146,7 @@ impl Signals {
 
     /// The second signal ends this worker's patience, and the process waits for
     /// it no longer than it may take.
-    pub fn stops(&self, worker: &Worker) {
+    pub fn stops<S>(&self, worker: &Worker<S>) {
         self.forces(worker.force(), worker.patience());
     }
 

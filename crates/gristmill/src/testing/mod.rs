@@ -16,7 +16,7 @@
 //! mill.put(Remind { who: "ada".into() }).delay(hour).await?;
 //! assert_eq!(mill.assert_put::<Remind>(1).await[0].who, "ada");
 //!
-//! let worker = Worker::new(&mill).handle(|_: Remind, _| async { Ok::<(), String>(()) });
+//! let worker = Worker::new(&mill).handle(async |_: Remind| {});
 //! assert_eq!(mill.run_until_idle(&worker).await?.done, 0);
 //! mill.clock().advance(hour);
 //! assert_eq!(mill.run_until_idle(&worker).await?.done, 1);
@@ -67,9 +67,9 @@ impl TestMill {
     /// be run again later.
     ///
     /// # Errors
-    /// When a queue does not exist.
-    pub async fn run_until_idle(&self, worker: &Worker) -> Result<WorkReport, Error> {
-        inline::run_until_idle(worker).await
+    /// When there is no handler, or a queue does not exist.
+    pub async fn run_until_idle<S>(&self, worker: &Worker<S>) -> Result<WorkReport, Error> {
+        inline::run_until_idle(&worker.plan).await
     }
 }
 

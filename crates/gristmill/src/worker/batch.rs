@@ -1,8 +1,6 @@
 //! Handlers over a batch: many tasks at once, each of which may be settled by
 //! itself; what is left open is settled by the return value.
 
-use std::future::Future;
-use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +12,7 @@ use super::hand::Hand;
 use super::lease::Cancel;
 use super::settler::Settler;
 use super::typed::decode;
-use super::{Context, IntoOutcome, IntoReason, Worker};
+use super::{Context, IntoReason};
 use crate::{Mill, TaskType};
 
 /// A typed task of a batch, with everything about its attempt.
@@ -111,6 +109,22 @@ impl BatchContext {
         &self.hand.lease.mill
     }
 
+    /// The tasks that can be read; the others are settled as errors.
+    pub(super) fn decode<T: TaskType>(&self, open: Vec<Context>) -> Vec<Typed<T>> {
+        let mut tasks = Vec::with_capacity(open.len());
+        for context in open {
+            match decode::<T>(context.task()) {
+                Ok(task) => tasks.push(Typed { task, context }),
+                // An error and not a failure for good: a newer worker may
+                // read it.
+                Err(error) => {
+                    self.error(context.id, error);
+                }
+            }
+        }
+        tasks
+    }
+
     /// This one is done.
     pub fn done(&self, id: TaskId) -> bool {
         self.settle(id, Outcome::Done)
@@ -175,53 +189,4 @@ impl BatchContext {
 #[async_trait]
 pub(crate) trait BatchHandler: Send + Sync + 'static {
     async fn handle(&self, open: Vec<Context>, batch: BatchContext) -> Outcome;
-}
-
-struct Batched<T, F, Kind> {
-    handle: F,
-    types: PhantomData<fn(T, Kind)>,
-}
-
-#[async_trait]
-impl<T, F, R, Kind> BatchHandler for Batched<T, F, Kind>
-where
-    T: TaskType,
-    Kind: 'static,
-    F: Fn(Vec<Typed<T>>, BatchContext) -> R + Send + Sync + 'static,
-    R: Future + Send,
-    R::Output: IntoOutcome<Kind>,
-{
-    async fn handle(&self, open: Vec<Context>, batch: BatchContext) -> Outcome {
-        let mut tasks = Vec::with_capacity(open.len());
-        for context in open {
-            match decode::<T>(context.task()) {
-                Ok(task) => tasks.push(Typed { task, context }),
-                // An error and not a failure for good: a newer worker may
-                // read it.
-                Err(error) => {
-                    batch.error(context.id, error);
-                }
-            }
-        }
-        if tasks.is_empty() {
-            return Outcome::Done;
-        }
-        (self.handle)(tasks, batch).await.into_outcome()
-    }
-}
-
-impl Worker {
-    /// Serves a task type's queue with an async function over a batch. It may
-    /// settle single tasks; what it leaves open is settled by what it returns.
-    /// After an error the tasks come back one by one.
-    pub fn handle_batch<T, F, R, Kind>(self, handle: F) -> Self
-    where
-        T: TaskType,
-        Kind: 'static,
-        F: Fn(Vec<Typed<T>>, BatchContext) -> R + Send + Sync + 'static,
-        R: Future + Send + 'static,
-        R::Output: IntoOutcome<Kind>,
-    {
-        self.queue_batch::<T>(Arc::new(Batched { handle, types: PhantomData }))
-    }
 }

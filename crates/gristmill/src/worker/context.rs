@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill_core::{
-    ClaimedTask, FollowUp, Headers, Outcome, QueueName, SettleAnswer, Settlement, TaskId,
+    ClaimedTask, FollowUp, Headers, Outcome, Payload, QueueName, SettleAnswer, Settlement, TaskId,
     Timestamp, Token, WorkerId,
 };
 
 use super::lease::Lease;
 use crate::draft::{TRACEPARENT, TRACESTATE};
 use crate::inside::{Transaction, Within};
-use crate::{Error, IntoPut};
+use crate::{Error, IntoPut, Mill};
 
 /// A handler's surroundings: everything about its attempt but the payload.
 /// Cheap to clone.
@@ -68,6 +68,18 @@ impl Context {
             lease,
             follow_ups: Arc::default(),
         }
+    }
+
+    /// The mill, to put and to look.
+    #[must_use]
+    pub fn mill(&self) -> &Mill {
+        &self.lease.mill
+    }
+
+    /// The task's data as it was put.
+    #[must_use]
+    pub fn payload(&self) -> &Payload {
+        &self.task.payload
     }
 
     /// How often the task came back before.

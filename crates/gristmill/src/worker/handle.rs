@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use gristmill_core::{QueueName, StoreError, WorkerId};
 use tokio::sync::watch;
 
+use super::Force;
 use super::report::{WorkReport, WorkerStats};
+use super::served::Served;
 use super::site::{Site, Wish};
 use super::stop::Phase;
-use super::{Force, Served};
 use crate::Error;
 
 /// A worker that runs. Dropping this asks it to stop.

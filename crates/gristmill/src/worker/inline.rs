@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
+use super::heartbeat;
+use super::plan::Plan;
 use super::report::WorkReport;
 use super::runner;
-use super::{Worker, heartbeat};
 use crate::Error;
 
 /// Runs everything that is due, follow-ups included, one claim after the
 /// other. Time does not move meanwhile unless the caller's handlers move it.
-pub(crate) async fn run_until_idle(worker: &Worker) -> Result<WorkReport, Error> {
-    let served = worker.served().await?;
-    let mut site = worker.site(served, heartbeat::Handle::idle(worker.timer()), worker.stop())?;
+pub(crate) async fn run_until_idle(plan: &Plan) -> Result<WorkReport, Error> {
+    let served = plan.served().await?;
+    let mut site = plan.site(served, heartbeat::Handle::idle(plan.timer()), plan.stop())?;
     site.terms.timed = false;
     let site = Arc::new(site);
     let store = site.mill.store();

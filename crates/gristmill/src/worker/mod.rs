@@ -26,13 +26,16 @@ mod crew;
 mod follower;
 mod hand;
 mod handle;
+mod handler;
 mod heartbeat;
 pub(crate) mod inline;
+pub mod layer;
 mod lease;
 mod left;
 mod outcome;
 mod overseer;
 mod pending;
+mod plan;
 mod processor;
 mod reason;
 mod report;
@@ -42,6 +45,7 @@ mod runner;
 mod served;
 mod settler;
 mod site;
+mod state;
 mod stop;
 mod typed;
 
@@ -50,30 +54,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gristmill_core::{ClaimedTask, Clock, QueueName, SystemClock, WorkerId};
-use tokio::sync::watch;
+use gristmill_core::{ClaimedTask, Clock};
 
 pub use batch::{BatchContext, Typed};
 pub use context::Context;
 pub use follower::WORD_HOLDS;
 pub use gristmill_core::{HandlerStats, Outcome, When};
 pub use handle::WorkerHandle;
+pub use handler::{FromAttempt, FromBatch, IntoBatchHandler, IntoHandler, Layered};
+pub use layer::{Attempt, Layer, Next, from_fn, from_fn_with_state};
 pub use left::{Left, LeftTask};
 pub use outcome::{IntoOutcome, Plain, fail, release_for, retry_in};
 pub use reason::{Boxable, IntoReason, Local};
-pub use report::{FailedTask, LateQueue, WorkReport, WorkerStats};
+pub use report::{FailedTask, LateQueue, SettledTask, WorkReport, WorkerStats};
+pub use state::{FromRef, State};
 pub use stop::{Force, STOP_NOW};
 pub use typed::decode;
 
 use crate::manager::Manager;
-use crate::timer::Timer;
-use crate::{Error, Mill, TaskType};
-use batch::BatchHandler;
-use heartbeat::Heartbeat;
-use served::{Kind, Served};
-use settler::OnFailed;
-use site::{OnLate, Site, Terms, Wish};
-use stop::Stop;
+use crate::{Error, Mill};
+use plan::{Plan, Serves};
+use served::Kind;
 
 /// The user's code for a queue. What it returns settles the task.
 #[async_trait]
@@ -89,32 +90,18 @@ pub const SLOW_CYCLE: Duration = Duration::from_secs(10);
 /// How long handlers may go on after the stop was asked for.
 pub const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-/// A queue with its handler, and what the handler is for, in words.
-struct Serves {
-    queue: String,
-    kind: Kind,
-    handles: &'static str,
-}
-
-/// A worker to be run.
+/// A worker to be run. `S` is the state that its handlers share, and said by
+/// [`Worker::state`].
 #[must_use = "a worker works when it is run"]
-pub struct Worker {
-    mill: Mill,
-    queues: Vec<Serves>,
-    processors: usize,
-    batch: Option<usize>,
-    terms: Terms,
-    clock: Arc<dyn Clock>,
-    stop_within: Duration,
-    force: Force,
-    on_failed: Option<OnFailed>,
-    on_late: Option<OnLate>,
-    manager: Option<Manager>,
+pub struct Worker<S = ()> {
+    state: S,
+    pub(crate) plan: Plan,
 }
 
-impl std::fmt::Debug for Worker {
+impl<S> std::fmt::Debug for Worker<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let queues: Vec<&str> = self.queues.iter().map(|serves| serves.queue.as_str()).collect();
+        let queues: Vec<&str> =
+            self.plan.serves.iter().map(|serves| serves.queue.as_str()).collect();
         f.debug_struct("Worker").field("queues", &queues).finish_non_exhaustive()
     }
 }
@@ -122,26 +109,45 @@ impl std::fmt::Debug for Worker {
 impl Worker {
     /// A worker with one processor and no queue yet.
     pub fn new(mill: &Mill) -> Self {
-        Worker {
-            mill: mill.clone(),
-            queues: Vec::new(),
-            processors: 1,
-            batch: None,
-            terms: Terms {
-                lease: None,
-                source: None,
-                drain: false,
-                word_holds: WORD_HOLDS,
-                slow_cycle: SLOW_CYCLE,
-                timed: true,
-            },
-            clock: Arc::new(SystemClock::default()),
-            stop_within: STOP_WITHIN,
-            force: Force::default(),
-            on_failed: None,
-            on_late: None,
-            manager: None,
-        }
+        Worker { state: (), plan: Plan::new(mill) }
+    }
+}
+
+impl<S> Worker<S> {
+    /// What the handlers that are said from here on share: each may take it, or a
+    /// part of it ([`FromRef`]), as [`State`]. It is cloned for each attempt, so
+    /// let it be an `Arc` or a struct of handles.
+    ///
+    /// ```
+    /// # use gristmill::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Mail { to: String }
+    /// # impl TaskType for Mail { const QUEUE: &'static str = "mails"; }
+    /// #[derive(Clone)]
+    /// struct App {
+    ///     sender: &'static str, // a pool, a client, a configuration
+    /// }
+    ///
+    /// async fn send(mail: Mail, State(app): State<App>) {
+    ///     println!("from {} to {}", app.sender, mail.to);
+    /// }
+    ///
+    /// # async fn example(mill: Mill) -> Result<(), gristmill::Error> {
+    /// let app = App { sender: "shop@example.org" };
+    /// Worker::new(&mill).state(app).handle(send).run_until_signalled().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn state<T>(self, state: T) -> Worker<T> {
+        Worker { state, plan: self.plan }
+    }
+
+    /// Puts this around every handler of the worker, whenever it was said: the
+    /// first layer is the outermost. [`from_fn`] makes one of an async function,
+    /// and, with the feature `tower`, `layer::tower` of a layer of tower.
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        self.plan.layers.push(Arc::new(layer));
+        self
     }
 
     /// Serves a queue. A queue has one handler: a second one is an error when
@@ -150,40 +156,33 @@ impl Worker {
         self.serves(name, Kind::One(handler), "raw payloads")
     }
 
-    fn queue_of<T: TaskType>(self, handler: Arc<dyn Handler>) -> Self {
-        self.serves(T::QUEUE, Kind::One(handler), std::any::type_name::<T>())
-    }
-
-    fn queue_batch<T: TaskType>(self, handler: Arc<dyn BatchHandler>) -> Self {
-        self.serves(T::QUEUE, Kind::Many(handler), std::any::type_name::<T>())
-    }
-
     fn serves(mut self, queue: &str, kind: Kind, handles: &'static str) -> Self {
-        self.queues.push(Serves { queue: queue.to_owned(), kind, handles });
+        self.plan.serves.push(Serves { queue: queue.to_owned(), kind, handles });
         self
     }
 
-    /// How many attempts run side by side.
+    /// How many attempts run side by side: one unless said. None is an error when
+    /// the worker starts.
     pub fn processors(mut self, processors: usize) -> Self {
-        self.processors = processors.max(1);
+        self.plan.processors = processors;
         self
     }
 
     /// Most tasks in one claim, instead of the queue's own `batch_size`.
     pub fn batch(mut self, batch: usize) -> Self {
-        self.batch = Some(batch.max(1));
+        self.plan.batch = Some(batch.max(1));
         self
     }
 
     /// The lease's length, instead of the queue's own.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.terms.lease = Some(lease);
+        self.plan.terms.lease = Some(lease);
         self
     }
 
     /// Only tasks of this source.
     pub fn source(mut self, source: impl Into<String>) -> Self {
-        self.terms.source = Some(source.into());
+        self.plan.terms.source = Some(source.into());
         self
     }
 
@@ -191,20 +190,28 @@ impl Worker {
     /// because its last lease ran out, as this worker was the first to notice
     /// (of any queue of the store). Be quick: settlements wait behind it.
     pub fn on_failed(mut self, tell: impl Fn(FailedTask<'_>) + Send + Sync + 'static) -> Self {
-        self.on_failed = Some(Arc::new(tell));
+        self.plan.on_failed = Some(Arc::new(tell));
         self
     }
 
     /// Called when the oldest ready task of a served queue waits longer than
     /// the queue's `max_wait`; once, until the wait was below it again.
     pub fn on_late(mut self, tell: impl Fn(LateQueue<'_>) + Send + Sync + 'static) -> Self {
-        self.on_late = Some(Arc::new(tell));
+        self.plan.on_late = Some(Arc::new(tell));
+        self
+    }
+
+    /// Called for each settlement of this worker that the store has answered, with
+    /// how the attempt ended and what became of the task. Be quick: settlements
+    /// wait behind it.
+    pub fn on_settled(mut self, tell: impl Fn(SettledTask<'_>) + Send + Sync + 'static) -> Self {
+        self.plan.on_settled = Some(Arc::new(tell));
         self
     }
 
     /// Ends when nothing is due and nothing runs, as a cron entry wants it.
     pub fn drain(mut self, drain: bool) -> Self {
-        self.terms.drain = drain;
+        self.plan.terms.drain = drain;
         self
     }
 
@@ -213,21 +220,21 @@ impl Worker {
     /// that leads whether or not they have one themselves; only draining ones
     /// rotate on their own.
     pub fn manager(mut self, manager: Manager) -> Self {
-        self.manager = Some(manager);
+        self.plan.manager = Some(manager);
         self
     }
 
     /// How long the manager's word holds that is not renewed; then the worker
     /// rotates on its own. [`WORD_HOLDS`] unless said.
     pub fn word_holds(mut self, holds: Duration) -> Self {
-        self.terms.word_holds = holds.max(Duration::from_millis(30));
+        self.plan.terms.word_holds = holds.max(Duration::from_millis(30));
         self
     }
 
     /// A cycle (a batch from its first start to its last end) that takes longer
     /// is logged and counted; [`SLOW_CYCLE`] unless said.
     pub fn slow_cycle(mut self, limit: Duration) -> Self {
-        self.terms.slow_cycle = limit;
+        self.plan.terms.slow_cycle = limit;
         self
     }
 
@@ -235,7 +242,7 @@ impl Worker {
     /// unless said. Then they are cancelled, and [`STOP_NOW`] later the stop is
     /// over, whatever the store or a handler does.
     pub fn stop_within(mut self, limit: Duration) -> Self {
-        self.stop_within = limit;
+        self.plan.stop_within = limit;
         self
     }
 
@@ -244,14 +251,14 @@ impl Worker {
     /// machine's unless said; by a [`ManualClock`](gristmill_core::ManualClock)
     /// time passes for it when a test moves the clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.plan.clock = clock;
         self
     }
 
     /// What ends the patience of a graceful stop: a second signal.
     #[must_use]
     pub fn force(&self) -> Force {
-        self.force.clone()
+        self.plan.force.clone()
     }
 
     /// Works until `shutdown` ends (or everything is drained): then claims no
@@ -261,8 +268,8 @@ impl Worker {
     /// earlier, the worker stops in the same way by itself.
     ///
     /// # Errors
-    /// When a queue does not exist or has two handlers, or the operating system
-    /// denies a thread. A store that goes away is waited for; only a draining worker, which cron
+    /// When there is no handler or no processor, a queue does not exist or has two
+    /// handlers, or the operating system denies a thread. A store that goes away is waited for; only a draining worker, which cron
     /// will start again, gives up on it after some tries.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<WorkReport, Error> {
         let mut shutdown = std::pin::pin!(shutdown);
@@ -302,69 +309,16 @@ impl Worker {
     }
 
     pub(crate) const fn patience(&self) -> Duration {
-        self.stop_within
+        self.plan.stop_within
     }
 
     /// Starts working and returns at once, with a handle to change, watch and
     /// stop the worker.
     ///
     /// # Errors
-    /// When a queue does not exist or has two handlers, or the operating system
-    /// denies a thread.
-    pub async fn start(mut self) -> Result<WorkerHandle, Error> {
-        let served = self.served().await?;
-        let stop = self.stop();
-        let heartbeat = Heartbeat::start(&self.mill, self.timer(), stop.clone())?;
-        let site = Arc::new(self.site(served, heartbeat.handle(), stop)?);
-        let (ends, ended) = watch::channel(None);
-        let work = crew::run(site.clone(), heartbeat, self.manager.take());
-        tokio::spawn(async move {
-            ends.send_replace(Some(work.await));
-        });
-        Ok(WorkerHandle::new(site, ended, self.force))
-    }
-
-    fn timer(&self) -> Timer {
-        Timer::by(self.clock.clone())
-    }
-
-    fn stop(&self) -> Arc<Stop> {
-        Arc::new(Stop::new(self.stop_within, self.force.clone(), self.timer()))
-    }
-
-    fn site(
-        &self,
-        served: Vec<Arc<Served>>,
-        heartbeat: heartbeat::Handle,
-        stop: Arc<Stop>,
-    ) -> Result<Site, Error> {
-        let wish = Wish { processors: self.processors, batch: self.batch, ..Wish::default() };
-        let told = (self.on_failed.clone(), self.on_late.clone());
-        let (mill, worker) = (self.mill.clone(), WorkerId::random()?);
-        Ok(Site::new(mill, worker, served, wish, self.terms.clone(), stop, heartbeat, told))
-    }
-
-    /// The queues; asks the store once at the start so that a misspelt name is
-    /// an error and not a silent wait.
-    async fn served(&self) -> Result<Vec<Arc<Served>>, Error> {
-        let queues = self.mill.inspect().queues().await?;
-        let mut served = Vec::new();
-        for (at, Serves { queue, kind, handles }) in self.queues.iter().enumerate() {
-            // Each of the two would take the other's tasks, and end them.
-            if let Some(first) = self.queues.iter().take(at).find(|first| first.queue == *queue) {
-                return Err(Error::TwoHandlers {
-                    queue: queue.clone(),
-                    first: first.handles,
-                    second: handles,
-                });
-            }
-            let name = QueueName::new(queue)?;
-            if !queues.iter().any(|queue| queue.name == name) {
-                // The store's own error carries the suggestion.
-                self.mill.inspect().queue(name.as_str()).await?;
-            }
-            served.push(Arc::new(Served::new(name, kind.clone())));
-        }
-        Ok(served)
+    /// When there is no handler or no processor, a queue does not exist or has two
+    /// handlers, or the operating system denies a thread.
+    pub async fn start(self) -> Result<WorkerHandle, Error> {
+        self.plan.start().await
     }
 }

@@ -6,7 +6,8 @@ use gristmill_core::{Outcome, When};
 
 use super::reason::IntoReason;
 
-/// What a handler may return: `Result<(), E>` for the usual case, an
+/// What a handler may return: `Result<(), E>` for the usual case, `()` where
+/// nothing can go wrong, an
 /// [`Outcome`] or `Result<Outcome, E>` when there is more to say than done or
 /// error. An `Err` goes to the queue's retry policy, with all its causes as the
 /// task's error ([`IntoReason`]).
@@ -15,7 +16,7 @@ use super::reason::IntoReason;
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
     label = "not an outcome",
-    note = "return `Result<(), E>`, `Result<Outcome, E>` or `Outcome`, where `E` is an error, a \
+    note = "return `()`, `Result<(), E>`, `Result<Outcome, E>` or `Outcome`, where `E` is an error, a \
             boxed one, or a `String`"
 )]
 pub trait IntoOutcome<Kind> {
@@ -30,6 +31,12 @@ pub struct Plain(());
 impl IntoOutcome<Plain> for Outcome {
     fn into_outcome(self) -> Outcome {
         self
+    }
+}
+
+impl IntoOutcome<Plain> for () {
+    fn into_outcome(self) -> Outcome {
+        Outcome::Done
     }
 }
 

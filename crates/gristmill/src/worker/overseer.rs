@@ -179,9 +179,9 @@ mod tests {
             mill.put_raw("q", Payload::json("1")).await.expect("put");
         }
         let worker = Worker::new(&mill).queue("q", Arc::new(Never));
-        let served = worker.served().await.expect("served");
-        let (beats, stop) = (heartbeat::Handle::idle(Timer::default()), worker.stop());
-        let site = worker.site(served, beats, stop).expect("a site");
+        let served = worker.plan.served().await.expect("served");
+        let (beats, stop) = (heartbeat::Handle::idle(Timer::default()), worker.plan.stop());
+        let site = worker.plan.site(served, beats, stop).expect("a site");
         let queue = site.served.first().expect("a queue");
         let lone = site.claim(queue, false).await.expect("a claim").found.expect("a task");
         // Asked for while the file is locked, and then left: the store gives it

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use gristmill_core::{ClaimedTask, HandlerStats, QueueName, WorkerId};
+use gristmill_core::{Became, ClaimedTask, HandlerStats, Outcome, QueueName, WorkerId};
 
-use super::Left;
+use super::{Context, Left};
 
 /// What a worker did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct WorkReport {
     /// Attempts that ended as done.
     pub done: u64,
@@ -47,6 +48,7 @@ impl WorkReport {
 
 /// How a running worker stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorkerStats {
     /// The worker.
     pub id: WorkerId,
@@ -67,8 +69,22 @@ pub struct WorkerStats {
     pub store_away: Option<Duration>,
 }
 
+/// An attempt that was settled.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct SettledTask<'a> {
+    /// Its attempt: queue, id, attempt, key and the like.
+    pub context: &'a Context,
+    /// How it ended, as it is on record.
+    pub outcome: &'a Outcome,
+    /// What became of the task: done, pending again, failed. Nothing where the
+    /// store did not record it: the lease was lost, or the task was gone.
+    pub became: Option<Became>,
+}
+
 /// A task that failed for good.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct FailedTask<'a> {
     /// Its queue.
     pub queue: &'a QueueName,
@@ -80,6 +96,7 @@ pub struct FailedTask<'a> {
 
 /// A queue whose oldest ready task waits longer than the queue's `max_wait`.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct LateQueue<'a> {
     /// The queue.
     pub queue: &'a QueueName,

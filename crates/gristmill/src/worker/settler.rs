@@ -23,7 +23,7 @@ use super::hand::Hand;
 use super::heartbeat;
 use super::left::Left;
 use super::pending::{Asked, Pending, tend};
-use super::report::{FailedTask, WorkReport};
+use super::report::{FailedTask, SettledTask, WorkReport};
 use super::served::Served;
 use super::stop::{Phase, Stop};
 use crate::outage::{Outage, Part};
@@ -35,6 +35,7 @@ use crate::timer::Timer;
 const COMPANY: Duration = Duration::from_millis(1);
 
 pub(crate) type OnFailed = Arc<dyn Fn(FailedTask<'_>) + Send + Sync>;
+pub(crate) type OnSettled = Arc<dyn Fn(SettledTask<'_>) + Send + Sync>;
 
 #[derive(Default)]
 struct Waiting {
@@ -59,6 +60,7 @@ pub(super) struct Settler {
     outage: Arc<Outage>,
     worker: WorkerId,
     on_failed: Option<OnFailed>,
+    on_settled: Option<OnSettled>,
 }
 
 impl Settler {
@@ -66,7 +68,7 @@ impl Settler {
         heartbeat: heartbeat::Handle,
         outage: Arc<Outage>,
         worker: WorkerId,
-        on_failed: Option<OnFailed>,
+        (on_failed, on_settled): (Option<OnFailed>, Option<OnSettled>),
     ) -> Self {
         Settler {
             waiting: Mutex::default(),
@@ -79,6 +81,7 @@ impl Settler {
             outage,
             worker,
             on_failed,
+            on_settled,
         }
     }
 
@@ -337,6 +340,7 @@ impl Settler {
                 }
             }
             count(&mut report, &pending, &answer);
+            self.tell_settled(&pending, &answer);
             let Pending { served, context, settlement } = pending;
             match &settlement.outcome {
                 Outcome::Release { started: false, .. } => {}
@@ -377,6 +381,20 @@ impl Settler {
         // The last: whoever waits for it reads the numbers next.
         if let Some((context, tasks)) = closing {
             self.close(&context, tasks);
+        }
+    }
+
+    fn tell_settled(&self, pending: &Pending, answer: &SettleAnswer) {
+        let Some(on_settled) = &self.on_settled else { return };
+        let became = match answer {
+            SettleAnswer::Recorded { became, .. } => Some(*became),
+            _ => None,
+        };
+        let context = &pending.context;
+        let settled = SettledTask { context, outcome: &pending.settlement.outcome, became };
+        let told = std::panic::AssertUnwindSafe(|| on_settled(settled));
+        if std::panic::catch_unwind(told).is_err() {
+            tracing::error!(queue = %context.queue, id = %context.id, "on_settled panicked");
         }
     }
 

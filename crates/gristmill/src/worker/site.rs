@@ -17,7 +17,7 @@ use super::heartbeat;
 use super::lease::Lease;
 use super::report::{LateQueue, WorkReport};
 use super::served::{Busy, Served};
-use super::settler::Settler;
+use super::settler::{OnFailed, OnSettled, Settler};
 use super::stop::{Phase, Stop};
 use crate::Mill;
 use crate::metrics::Running;
@@ -56,6 +56,13 @@ pub(super) struct Terms {
     pub(super) slow_cycle: Duration,
     /// Whether timeouts are kept: not where a test owns the time.
     pub(super) timed: bool,
+}
+
+/// Who hears of what.
+pub(super) struct Told {
+    pub(super) on_failed: Option<OnFailed>,
+    pub(super) on_late: Option<OnLate>,
+    pub(super) on_settled: Option<OnSettled>,
 }
 
 /// One worker.
@@ -156,11 +163,12 @@ impl Site {
         terms: Terms,
         stop: Arc<Stop>,
         heartbeat: heartbeat::Handle,
-        told: (Option<super::settler::OnFailed>, Option<OnLate>),
+        told: Told,
     ) -> Self {
-        let (on_failed, on_late) = told;
+        let Told { on_failed, on_late, on_settled } = told;
         let (outage, beats) = (mill.outage().clone(), heartbeat.clone());
-        let settler = Arc::new(Settler::new(beats, outage, worker.clone(), on_failed));
+        let settler =
+            Arc::new(Settler::new(beats, outage, worker.clone(), (on_failed, on_settled)));
         Site {
             mill,
             worker,

@@ -1,39 +1,11 @@
-//! Typed handlers: an async function over one task.
+//! Serving a task type's queue with an async function.
 
-use std::future::Future;
-use std::marker::PhantomData;
-use std::sync::Arc;
+use gristmill_core::ClaimedTask;
 
-use async_trait::async_trait;
-use gristmill_core::{ClaimedTask, Outcome};
-
-use super::{Context, Handler, IntoOutcome, Worker};
+use super::Worker;
+use super::handler::{IntoBatchHandler, IntoHandler};
+use super::served::Kind;
 use crate::TaskType;
-
-/// A closure that handles one type of task, and the kind of what it returns.
-struct Single<T, F, Kind> {
-    handle: F,
-    types: PhantomData<fn(T, Kind)>,
-}
-
-#[async_trait]
-impl<T, F, R, Kind> Handler for Single<T, F, Kind>
-where
-    T: TaskType,
-    Kind: 'static,
-    F: Fn(T, Context) -> R + Send + Sync + 'static,
-    R: Future + Send,
-    R::Output: IntoOutcome<Kind>,
-{
-    async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome {
-        // An error and not a failure for good: a newer worker may read it.
-        let decoded = match decode::<T>(task) {
-            Ok(decoded) => decoded,
-            Err(error) => return Outcome::Error(error),
-        };
-        (self.handle)(decoded, context.clone()).await.into_outcome()
-    }
-}
 
 /// Reads a claimed task's payload as its type.
 ///
@@ -43,18 +15,32 @@ pub fn decode<T: TaskType>(task: &ClaimedTask) -> Result<T, String> {
     T::from_payload(&task.payload).map_err(|error| error.to_string())
 }
 
-impl Worker {
-    /// Serves a task type's queue with an async function. It returns
-    /// `Result<(), E>`, where `Ok` is done and an error goes to the queue's
-    /// retry policy, or an [`Outcome`] (see [`IntoOutcome`]).
-    pub fn handle<T, F, R, Kind>(self, handle: F) -> Self
+impl<S: Clone> Worker<S> {
+    /// Serves a task type's queue with an async function of the task and, as it
+    /// likes, of [`State`](super::State), [`Context`](super::Context) and
+    /// [`Mill`](crate::Mill). It returns `()` or `Result<(), E>`, where `Ok` is
+    /// done and an error goes to the queue's retry policy, or an
+    /// [`Outcome`](super::Outcome) (see [`IntoOutcome`](super::IntoOutcome)).
+    ///
+    /// A queue has one handler: a second one is an error when the worker starts.
+    pub fn handle<H, Args>(self, handler: H) -> Self
     where
-        T: TaskType,
-        Kind: 'static,
-        F: Fn(T, Context) -> R + Send + Sync + 'static,
-        R: Future + Send + 'static,
-        R::Output: IntoOutcome<Kind>,
+        H: IntoHandler<S, Args>,
     {
-        self.queue_of::<T>(Arc::new(Single { handle, types: PhantomData }))
+        let handler = handler.into_handler(self.state.clone());
+        self.serves(H::Task::QUEUE, Kind::One(handler), std::any::type_name::<H::Task>())
+    }
+
+    /// Serves a task type's queue with an async function over a batch,
+    /// `Vec<Typed<Task>>` and, as it likes, [`State`](super::State),
+    /// [`BatchContext`](super::BatchContext) and [`Mill`](crate::Mill). It may
+    /// settle single tasks; what it leaves open is settled by what it returns.
+    /// After an error the tasks come back one by one.
+    pub fn handle_batch<H, Args>(self, handler: H) -> Self
+    where
+        H: IntoBatchHandler<S, Args>,
+    {
+        let handler = handler.into_batch_handler(self.state.clone()).0;
+        self.serves(H::Task::QUEUE, Kind::Many(handler), std::any::type_name::<H::Task>())
     }
 }

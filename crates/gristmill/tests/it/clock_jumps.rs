@@ -164,7 +164,7 @@ impl Site {
         let claim = self.mill().store().claim(request).await.unwrap();
         assert_eq!(claim.tasks.len(), 1);
         let seen = seen.clone();
-        let worker = Worker::new(&self.mills[1]).handle(move |_: Orphan, _| {
+        let worker = Worker::new(&self.mills[1]).handle(move |_: Orphan| {
             seen.lock().unwrap().orphans += 1;
             async { Ok::<(), String>(()) }
         });
@@ -196,7 +196,7 @@ async fn go_through(kind: &str, jumps: &[i64]) {
         let going = going.clone();
         let worker = Worker::new(mill)
             .processors(3)
-            .handle(move |task: Long, _| {
+            .handle(move |task: Long| {
                 let (seen, mut going) = (long.clone(), going.clone());
                 async move {
                     *seen.lock().unwrap().begun.entry(task.until).or_default() += 1;
@@ -205,7 +205,7 @@ async fn go_through(kind: &str, jumps: &[i64]) {
                     Ok::<(), String>(())
                 }
             })
-            .handle(move |_: Tick, _| {
+            .handle(move |_: Tick| {
                 tick.lock().unwrap().ticks += 1;
                 async { Ok::<(), String>(()) }
             });
@@ -275,7 +275,7 @@ async fn what_was_put_or_tried_ahead_is_told_behind_others() {
         }
         clock.set_wall(right.after(year));
         if tried {
-            let refuse = |_: Tick, _| async { Err::<(), String>("not now".to_owned()) };
+            let refuse = |_: Tick| async { Err::<(), String>("not now".to_owned()) };
             let worker = Worker::new(&mill).handle(refuse).drain(true);
             let report = worker.run(std::future::pending()).await.unwrap();
             assert_eq!(report.not_done, 1, "{report:?}");

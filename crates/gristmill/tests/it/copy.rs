@@ -8,7 +8,7 @@ use gristmill::port::{
     Action, ClaimRequest, ContractChange, Declaration, ListRequest, Operation, Origin, Outcome,
     Selection, SettingsPatch, Settlement, Token, WorkerId,
 };
-use gristmill::{Mill, QueueName, State, Task};
+use gristmill::{Mill, QueueName, Task, TaskState};
 
 use crate::{Mail, mills};
 
@@ -193,7 +193,7 @@ async fn what_runs_is_waited_for_or_the_copy_refused_without_a_trace() {
         }
         settle(&from, &running, Outcome::Fail("late".to_owned())).await;
         assert_eq!(copy.await.unwrap().unwrap().imported(), 1);
-        assert_eq!(all(&to).await[0].state, State::Failed);
+        assert_eq!(all(&to).await[0].state, TaskState::Failed);
     }
 }
 

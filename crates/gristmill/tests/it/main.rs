@@ -16,6 +16,7 @@ mod contract;
 mod copy;
 mod copy_back;
 mod faulty;
+mod handlers;
 mod manager;
 mod manager_faulty;
 mod memory_peak;
@@ -141,7 +142,7 @@ pub(crate) async fn ticking(
 pub(crate) async fn gated(mill: &Mill) -> (WorkerHandle, Arc<Semaphore>) {
     let gate = Arc::new(Semaphore::new(0));
     let permits = gate.clone();
-    let worker = Worker::new(mill).handle(move |_: Mail, _| {
+    let worker = Worker::new(mill).handle(move |_: Mail| {
         let permits = permits.clone();
         async move {
             permits.acquire().await.map_err(|e| e.to_string())?.forget();

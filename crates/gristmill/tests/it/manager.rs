@@ -215,8 +215,8 @@ async fn a_manager_that_ends_gives_its_role_up_at_once() {
 /// A worker on both queues, which believes a word for a short while only.
 async fn follower(mill: &Mill) -> WorkerHandle {
     let worker = Worker::new(mill)
-        .handle(|_: Mail, _| async { Ok::<(), String>(()) })
-        .handle(|_: Feed, _| async { Ok::<(), String>(()) })
+        .handle(|_: Mail| async { Ok::<(), String>(()) })
+        .handle(|_: Feed| async { Ok::<(), String>(()) })
         .processors(4)
         .word_holds(Duration::from_millis(600));
     worker.start().await.unwrap()
@@ -277,7 +277,7 @@ async fn a_worker_can_bring_its_manager_along() {
     for (mill, _folder) in mills().await {
         mill.declare::<Mail>().processors(1, None, 1).await.unwrap();
         let worker = Worker::new(&mill)
-            .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+            .handle(|_: Mail| async { Ok::<(), String>(()) })
             .processors(2)
             .manager(Manager::new(&mill).every(Duration::from_millis(50)))
             .start()

@@ -42,7 +42,7 @@ fn drain_child() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let mill = Mill::open(&format!("sqlite://{folder}/drain.db")).await.unwrap();
-        let worker = Worker::new(&mill).handle(|_: Mail, _| async { Ok::<(), String>(()) });
+        let worker = Worker::new(&mill).handle(|_: Mail| async { Ok::<(), String>(()) });
         let report = worker.drain(true).run(std::future::pending()).await.unwrap();
         println!("{} drained", report.done);
         mill.close().await.unwrap();

@@ -25,7 +25,7 @@ async fn away(bad: &Bad, fault: Fault, said: &Said) {
     let scheduling = tokio::spawn(scheduler.run(asked(stopping.clone())));
     let manager = Manager::new(mill).every(Duration::from_millis(100));
     let managing = tokio::spawn(manager.run(asked(stopping)));
-    let quick = |_: Mail, _| async { Ok::<(), String>(()) };
+    let quick = |_: Mail| async { Ok::<(), String>(()) };
     let workers = [
         Worker::new(mill).processors(4).handle(quick).start().await.unwrap(),
         Worker::new(mill).processors(4).handle(quick).start().await.unwrap(),

@@ -113,7 +113,7 @@ async fn a_transaction_that_stays_open_shows_in_the_metrics() {
     let holder = client(&database).await;
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
     holder.batch_execute(begin).await.unwrap();
-    let worker = Worker::new(&mill).handle(|_: Mail, _| async { Ok::<(), String>(()) });
+    let worker = Worker::new(&mill).handle(|_: Mail| async { Ok::<(), String>(()) });
     let handle = worker.start().await.unwrap();
     crate::within(Duration::from_secs(20), "it shows", async || {
         let text = mill.metrics().text();
@@ -252,7 +252,7 @@ async fn an_effect_in_the_completing_transaction_happens_exactly_once() {
 
     let tries = Arc::new(AtomicU32::new(0));
     let report = Worker::new(&mill)
-        .handle(move |transfer: Transfer, context| {
+        .handle(move |transfer: Transfer, context: gristmill::Context| {
             let (url, attempt) = (url.clone(), tries.fetch_add(1, Ordering::Relaxed));
             async move {
                 let (mut client, connection) =
@@ -345,7 +345,7 @@ async fn handlers_that_block_every_thread_keep_their_leases() {
     let claimed = Arc::new(Mutex::new(Some(claimed)));
     let blocks = Mutex::new(blocks);
     let report = Worker::new(&mill)
-        .handle(move |_: Mail, _| {
+        .handle(move |_: Mail| {
             if running.fetch_add(1, Ordering::SeqCst) == 1 {
                 claimed.lock().unwrap().take().unwrap().send(()).unwrap();
             }
@@ -376,7 +376,7 @@ async fn a_sweep_that_hangs_holds_no_heartbeat_up() {
     let (begun, starts) = oneshot::channel();
     let (finish, finished) = oneshot::channel::<()>();
     let channels = Arc::new(Mutex::new(Some((begun, finished))));
-    let worker = Worker::new(&mill).handle(move |_: Mail, _| {
+    let worker = Worker::new(&mill).handle(move |_: Mail| {
         let channels = channels.lock().unwrap().take();
         async move {
             let (begun, finished) = channels.ok_or("it began twice")?;

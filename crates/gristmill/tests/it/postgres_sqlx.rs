@@ -57,7 +57,7 @@ async fn an_effect_in_the_completing_transaction_of_sqlx_happens_once() {
         .unwrap();
     mill.put_all(["ada", "bob", "eve"].map(Mail::to)).run().await.unwrap();
     let url = database.url();
-    let worker = Worker::new(&mill).handle(move |mail: Mail, context| {
+    let worker = Worker::new(&mill).handle(move |mail: Mail, context: gristmill::Context| {
         let url = url.clone();
         async move {
             let mut own = PgConnection::connect(&url).await.map_err(|e| e.to_string())?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gristmill::port::TaskFilter;
 use gristmill::port::{ListRequest, Order};
-use gristmill::{Accepted, Error, Mill, Payload, PutAnswer, State, StoreError};
+use gristmill::{Accepted, Error, Mill, Payload, PutAnswer, StoreError, TaskState};
 
 use crate::{Mail, mills};
 
@@ -21,7 +21,7 @@ async fn a_put_says_what_became_of_it() {
         assert!(run_at.is_some());
         let task = mill.inspect().task(id).await.unwrap().unwrap();
         assert_eq!(task.payload.bytes.as_ref(), br#"{"to":"ada"}"#);
-        assert_eq!(task.state, State::Pending);
+        assert_eq!(task.state, TaskState::Pending);
     }
 }
 

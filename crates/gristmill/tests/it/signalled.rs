@@ -129,7 +129,7 @@ async fn a_second_signal_ends_a_process_whose_threads_are_all_blocked() {
     let (code, took) = program.end(second);
     assert_eq!(code, Some(i32::from(signal::INTERRUPTED)));
     assert!(took < STOP_NOW, "{took:?}");
-    let worker = Worker::new(&mill).handle(|_: Mail, _| async { Ok::<(), String>(()) });
+    let worker = Worker::new(&mill).handle(|_: Mail| async { Ok::<(), String>(()) });
     let worker = worker.start().await.unwrap();
     crate::until("both are done", async || worker.stats().report.done == 2).await;
     let within = TIMEOUT + LEASE + Duration::from_secs(1);

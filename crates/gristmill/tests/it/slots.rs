@@ -35,7 +35,9 @@ impl Running {
 
     fn worker(&self, mill: &Mill) -> Worker {
         let running = self.clone();
-        Worker::new(mill).handle(move |mail: Mail, context| running.clone().handle(mail, context))
+        Worker::new(mill).handle(move |mail: Mail, context: gristmill::Context| {
+            running.clone().handle(mail, context)
+        })
     }
 
     fn of(&self, name: &str) -> Option<Run> {

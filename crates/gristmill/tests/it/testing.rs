@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gristmill::testing::TestMill;
 use gristmill::worker::{BatchContext, Typed, Worker};
-use gristmill::{State, TaskType};
+use gristmill::{TaskState, TaskType};
 use serde::{Deserialize, Serialize};
 
 use crate::Mail;
@@ -30,7 +30,7 @@ fn handlers_run_inline_and_retries_wait_for_the_clock() {
         mill.put(Mail::to("ada")).key("ada").await.unwrap();
         mill.put(Mail::to("nobody")).await.unwrap();
         let worker = Worker::new(&mill)
-            .handle(|mail: Mail, context| async move {
+            .handle(|mail: Mail, context: gristmill::Context| async move {
                 if mail.to == "nobody" {
                     return Err("no such address".to_owned());
                 }
@@ -48,7 +48,7 @@ fn handlers_run_inline_and_retries_wait_for_the_clock() {
         mill.clock().advance(Duration::from_secs(60));
         assert_eq!(mill.run_until_idle(&worker).await.unwrap().not_done, 1);
         let failed = mill.inspect().failed(None, 10).await.unwrap();
-        assert_eq!((failed.len(), failed[0].state), (1, State::Failed));
+        assert_eq!((failed.len(), failed[0].state), (1, TaskState::Failed));
     });
 }
 

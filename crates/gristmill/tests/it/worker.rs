@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gristmill::port::Backoff;
 use gristmill::worker::Worker;
-use gristmill::{Payload, Put, State, TaskType};
+use gristmill::{Payload, Put, TaskState, TaskType};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
 
@@ -32,7 +32,7 @@ async fn done_tasks_are_gone_and_their_follow_ups_stand() {
             mill.put(Mail::to(n)).await.unwrap();
         }
         let report = Worker::new(&mill)
-            .handle(|mail: Mail, context| async move {
+            .handle(|mail: Mail, context: gristmill::Context| async move {
                 context.follow_up(After(mail.to)).map_err(|e| e.to_string())
             })
             .processors(3)
@@ -57,7 +57,7 @@ async fn a_task_whose_follow_up_is_refused_is_not_done() {
         let failed = Arc::new(Mutex::new(Vec::new()));
         let told = failed.clone();
         let worker = Worker::new(&mill)
-            .handle(|mail: Mail, context| async move {
+            .handle(|mail: Mail, context: gristmill::Context| async move {
                 let next = match mail.to.as_str() {
                     "fine" => return Ok(()),
                     "nobody" => Put::raw("nobody", Payload::default()),
@@ -102,7 +102,7 @@ async fn errors_and_panics_are_attempts_and_end_in_failed() {
         let (failed, both) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
         let (count, tell) = (failed.clone(), both.clone());
         Worker::new(&mill)
-            .handle(move |mail: Mail, _| {
+            .handle(move |mail: Mail| {
                 let (count, tell) = (count.clone(), tell.clone());
                 async move {
                     if count.fetch_add(1, Ordering::SeqCst) == 5 {
@@ -118,7 +118,7 @@ async fn errors_and_panics_are_attempts_and_end_in_failed() {
         let failed = mill.inspect().failed(Some("mails"), 10).await.unwrap();
         assert_eq!(failed.len(), 2);
         for task in failed {
-            assert_eq!((task.state, task.attempts, task.history.len()), (State::Failed, 3, 3));
+            assert_eq!((task.state, task.attempts, task.history.len()), (TaskState::Failed, 3, 3));
             let error = task.error.unwrap();
             assert!(error.contains("on purpose"), "{error}");
         }
@@ -137,7 +137,7 @@ async fn a_hung_handler_ends_as_timed_out() {
             .unwrap();
         mill.put(Mail::to("x")).await.unwrap();
         Worker::new(&mill)
-            .handle(|_: Mail, context| async move {
+            .handle(|_: Mail, context: gristmill::Context| async move {
                 context.cancelled().await;
                 Err::<(), _>("stopped")
             })
@@ -161,7 +161,7 @@ async fn handlers_that_block_every_thread_keep_their_leases() {
         let (release, blocks) = std::sync::mpsc::channel::<()>();
         let blocks = Arc::new(Mutex::new(blocks));
         let worker = Worker::new(&mill)
-            .handle(move |_: Mail, _| {
+            .handle(move |_: Mail| {
                 let blocks = blocks.clone();
                 async move {
                     // On a thread of the runtime: the worst a handler can do.
@@ -202,7 +202,7 @@ async fn a_stop_lets_the_running_finish_and_gives_the_rest_back() {
         let (tell, wait) = (started.clone(), go.clone());
         let ran = Arc::new(AtomicU32::new(0));
         let count = ran.clone();
-        let worker = Worker::new(&mill).handle(move |_: Mail, _| {
+        let worker = Worker::new(&mill).handle(move |_: Mail| {
             let (tell, wait, count) = (tell.clone(), wait.clone(), count.clone());
             async move {
                 // The fourth is caught in the middle by the stop.
@@ -231,7 +231,7 @@ async fn a_stop_lets_the_running_finish_and_gives_the_rest_back() {
 #[tokio::test]
 async fn an_unknown_queue_is_an_error_at_the_start() {
     for (mill, _folder) in mills().await {
-        let worker = Worker::new(&mill).handle(|_: After, _| async { Ok::<(), String>(()) });
+        let worker = Worker::new(&mill).handle(|_: After| async { Ok::<(), String>(()) });
         let error = worker.run(never()).await.unwrap_err();
         assert!(error.to_string().contains("no queue 'after'"), "{error}");
     }
@@ -251,8 +251,8 @@ async fn two_handlers_on_one_queue_are_an_error_that_names_both() {
         mill.put(Mail::to("ada")).await.unwrap();
         let worker = Worker::new(&mill)
             .drain(true)
-            .handle(|_: Mail, _| async { Ok::<(), String>(()) })
-            .handle(|_: Letter, _| async { Ok::<(), String>(()) });
+            .handle(|_: Mail| async { Ok::<(), String>(()) })
+            .handle(|_: Letter| async { Ok::<(), String>(()) });
         let said = worker.start().await.map(drop).expect_err("refused").to_string();
         for part in ["'mails'", "Mail", "Letter", "one enum"] {
             assert!(said.contains(part), "{said}");

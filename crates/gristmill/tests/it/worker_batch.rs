@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gristmill::State;
+use gristmill::TaskState;
 use gristmill::port::Backoff;
 use gristmill::worker::{BatchContext, Outcome, Typed, When, Worker, fail, release_for, retry_in};
 
@@ -57,17 +57,19 @@ async fn what_a_failed_batch_leaves_open_comes_back_one_by_one() {
         mill.put_all((0..5).map(Mail::to)).run().await.unwrap();
         let sizes = Arc::new(Mutex::new(Vec::new()));
         let seen = sizes.clone();
-        let worker = Worker::new(&mill).handle_batch(move |mails: Vec<Typed<Mail>>, batch| {
-            seen.lock().unwrap().push(mails.len());
-            async move {
-                if mails.len() > 1 {
-                    batch.done(mails[0].context.id);
-                    return Err("one of them is bad".to_owned());
+        let worker = Worker::new(&mill).handle_batch(
+            move |mails: Vec<Typed<Mail>>, batch: gristmill::worker::BatchContext| {
+                seen.lock().unwrap().push(mails.len());
+                async move {
+                    if mails.len() > 1 {
+                        batch.done(mails[0].context.id);
+                        return Err("one of them is bad".to_owned());
+                    }
+                    assert_eq!(mails[0].context.attempt, 2);
+                    if mails[0].to == "3" { Ok(fail("bad")) } else { Ok(Outcome::Done) }
                 }
-                assert_eq!(mails[0].context.attempt, 2);
-                if mails[0].to == "3" { Ok(fail("bad")) } else { Ok(Outcome::Done) }
-            }
-        });
+            },
+        );
         let handle = worker.start().await.unwrap();
         let all = || async { mill.inspect().queue("mails").await.unwrap() };
         until("all ended", async || all().await.counters.done >= 4 && all().await.failed >= 1)
@@ -93,7 +95,7 @@ async fn handlers_say_retry_fail_and_release() {
         let failed = Arc::new(Mutex::new(Vec::new()));
         let told = failed.clone();
         Worker::new(&mill)
-            .handle(|mail: Mail, _| async move {
+            .handle(|mail: Mail| async move {
                 let minute = Duration::from_secs(60);
                 match mail.to.as_str() {
                     "retry" => Ok(retry_in(minute)),
@@ -113,7 +115,7 @@ async fn handlers_say_retry_fail_and_release() {
         let request = gristmill::port::ListRequest { limit: 10, ..Default::default() };
         let tasks = mill.inspect().list(request).await.unwrap().tasks;
         let stand: Vec<_> = tasks.iter().map(|t| (t.state, t.attempts)).collect();
-        let (pending, over) = (State::Pending, State::Failed);
+        let (pending, over) = (TaskState::Pending, TaskState::Failed);
         assert_eq!(stand, [(pending, 1), (over, 1), (pending, 0), (pending, 1)]);
         let failed = failed.lock().unwrap();
         assert_eq!(*failed, [("mails".to_owned(), tasks[1].id, "never".to_owned())]);
@@ -141,7 +143,7 @@ async fn a_handler_knows_everything_about_its_attempt() {
             .unwrap();
         let ran = Arc::new(Mutex::new(0));
         let count = ran.clone();
-        let worker = Worker::new(&mill).handle(move |_: Mail, context| {
+        let worker = Worker::new(&mill).handle(move |_: Mail, context: gristmill::Context| {
             let count = count.clone();
             async move {
                 let first = context.attempt == 1;
@@ -171,7 +173,7 @@ async fn an_effect_and_its_completion_are_one_transaction() {
     mill.put_all((0..20).map(Mail::to)).run().await.unwrap();
     let connect = open.clone();
     let report = Worker::new(&mill)
-        .handle(move |_: Mail, context| {
+        .handle(move |_: Mail, context: gristmill::Context| {
             let connect = connect.clone();
             async move {
                 let mut connection = connect();

@@ -49,7 +49,7 @@ async fn processors_come_and_go_and_queues_are_switched() {
                     Ok::<(), String>(())
                 }
             })
-            .handle(|_: Drip, _| async { Ok::<(), String>(()) })
+            .handle(|_: Drip| async { Ok::<(), String>(()) })
             .stop_within(Duration::ZERO)
             .start()
             .await
@@ -124,7 +124,7 @@ async fn a_maximum_and_slots_limit_what_runs_side_by_side() {
         };
         let also = enter.clone();
         let worker = Worker::new(&mill)
-            .handle(move |_: Mail, _| enter(0))
+            .handle(move |_: Mail| enter(0))
             .handle(move |_: Drip, context: Context| {
                 assert!(context.slot.is_some_and(|slot| slot < 3));
                 also(1)
@@ -180,7 +180,7 @@ async fn behind_a_flood(mill: &Mill, flood: u64, trickle: usize) {
     let gate = Arc::new(Semaphore::new(0));
     let permits = gate.clone();
     let worker = Worker::new(mill)
-        .handle(move |_: Flood, _| {
+        .handle(move |_: Flood| {
             flood.fetch_add(1, Ordering::SeqCst);
             let permits = permits.clone();
             async move {
@@ -188,8 +188,8 @@ async fn behind_a_flood(mill: &Mill, flood: u64, trickle: usize) {
                 Ok::<(), String>(())
             }
         })
-        .handle(move |drip: Drip, _| start(drip.0))
-        .handle(move |drop: Drop, _| also(drop.0))
+        .handle(move |drip: Drip| start(drip.0))
+        .handle(move |drop: Drop| also(drop.0))
         .batch(50)
         .start()
         .await
@@ -227,7 +227,7 @@ async fn an_alert_says_that_tasks_wait_too_long() {
         let late = Arc::new(Mutex::new(Vec::new()));
         let told = late.clone();
         let worker = Worker::new(&mill)
-            .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+            .handle(|_: Mail| async { Ok::<(), String>(()) })
             .on_late(move |queue| told.lock().unwrap().push(queue.waited))
             .start()
             .await

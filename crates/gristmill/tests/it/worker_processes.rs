@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use gristmill::port::{Backoff, Clock, ListRequest, SettingsPatch, SystemClock, TaskFilter};
 use gristmill::worker::{Context, Worker};
-use gristmill::{Mill, State};
+use gristmill::{Mill, TaskState};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Mail;
@@ -207,7 +207,7 @@ async fn most_overdue(mill: Mill, mut over: tokio::sync::oneshot::Receiver<()>) 
             _ = &mut over => return most,
             _ = looks.tick() => {}
         }
-        let filter = TaskFilter { state: Some(State::Processing), ..TaskFilter::default() };
+        let filter = TaskFilter { state: Some(TaskState::Processing), ..TaskFilter::default() };
         let mut request = ListRequest { filter, limit: 1_000, ..ListRequest::default() };
         loop {
             let page = mill.inspect().list(request.clone()).await.unwrap();
@@ -293,6 +293,6 @@ async fn a_poison_task_fails_with_a_reason_and_its_neighbours_finish() {
     assert!(wait(&mut child, Duration::from_secs(10)).1);
     assert_eq!(deaths, 3);
     let failed = mill.inspect().failed(None, 2).await.unwrap();
-    assert_eq!((failed.len(), failed[0].state, failed[0].attempts), (1, State::Failed, 3));
+    assert_eq!((failed.len(), failed[0].state, failed[0].attempts), (1, TaskState::Failed, 3));
     assert!(failed[0].error.as_deref().unwrap().contains("lease ran out"), "{failed:?}");
 }

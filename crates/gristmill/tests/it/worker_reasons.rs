@@ -86,7 +86,7 @@ async fn an_error_is_kept_with_all_its_causes() {
     assert_eq!(kept(|worker| worker.handle(by_box_that_travels)).await, TOLD);
     assert_eq!(kept(|worker| worker.handle(for_good)).await, TOLD);
     assert_eq!(kept(|worker| worker.handle_batch(in_a_batch)).await, TOLD);
-    let said = kept(|worker| worker.handle(|_: Mail, _| async { Err::<(), _>("no") })).await;
+    let said = kept(|worker| worker.handle(|_: Mail| async { Err::<(), _>("no") })).await;
     assert_eq!(said, "no");
 }
 
@@ -101,7 +101,7 @@ async fn a_panic_is_kept_with_its_place_and_the_programs_own_hook_is_called() {
             before(info);
         }
     }));
-    let said = kept(|worker| worker.handle(|_: Mail, _| async { out_of_stamps() })).await;
+    let said = kept(|worker| worker.handle(|_: Mail| async { out_of_stamps() })).await;
     let place = format!("at {}:{LINE}:", file!());
     assert!(
         said.starts_with("the handler panicked: no more stamps, ") && said.contains(&place),
@@ -110,7 +110,7 @@ async fn a_panic_is_kept_with_its_place_and_the_programs_own_hook_is_called() {
     assert_eq!(heard.load(Ordering::SeqCst), 1);
     // One that comes from another thread has its message and no wrong place.
     let said = kept(|worker| {
-        worker.handle(|_: Mail, _| async {
+        worker.handle(|_: Mail| async {
             let other: Result<(), _> = tokio::spawn(async { panic!("no more stamps") }).await;
             match other {
                 Err(ended) => std::panic::resume_unwind(ended.into_panic()),
@@ -125,7 +125,7 @@ async fn a_panic_is_kept_with_its_place_and_the_programs_own_hook_is_called() {
 #[tokio::test]
 async fn an_endless_error_keeps_its_beginning_and_its_end() {
     let said = kept(|worker| {
-        worker.handle(|_: Mail, _| async {
+        worker.handle(|_: Mail| async {
             let why = std::io::Error::other(format!("{} the end", "x".repeat(100_000)));
             Err::<(), _>(Refused { host: "mx1", why })
         })

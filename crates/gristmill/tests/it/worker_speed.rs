@@ -38,7 +38,7 @@ async fn raw(mill: &Mill) -> f64 {
 }
 
 async fn worked(mill: &Mill, tasks: usize) -> f64 {
-    let worker = Worker::new(mill).handle(|_: Mail, _| async { Ok::<(), String>(()) }).drain(true);
+    let worker = Worker::new(mill).handle(|_: Mail| async { Ok::<(), String>(()) }).drain(true);
     let start = Instant::now();
     let report = worker.run(std::future::pending()).await.unwrap();
     assert_eq!(report.done, tasks as u64);
@@ -74,7 +74,7 @@ async fn a_worker_keeps_most_of_the_rate_of_its_store() {
 async fn put_to_start(mill: &Mill, puts: u32) -> (Duration, Duration) {
     let (tell, mut started) = tokio::sync::mpsc::unbounded_channel();
     let worker = Worker::new(mill)
-        .handle(move |_: Mail, _| {
+        .handle(move |_: Mail| {
             let _ = tell.send(Instant::now());
             async { Ok::<(), String>(()) }
         })
@@ -119,7 +119,7 @@ async fn a_thousand_idle_processors_cost_next_to_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mill = filled(&folder, "idle.db", 0).await;
     let worker = Worker::new(&mill)
-        .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+        .handle(|_: Mail| async { Ok::<(), String>(()) })
         .processors(1_000)
         .start()
         .await

@@ -23,7 +23,7 @@ pub(crate) struct Steps {
 impl Steps {
     pub(crate) fn handle(&self, worker: Worker) -> Worker {
         let steps = self.clone();
-        worker.handle(move |_: Mail, _| {
+        worker.handle(move |_: Mail| {
             let steps = steps.clone();
             async move {
                 steps.begun.notify_one();
@@ -146,7 +146,7 @@ fn deaf(worker: Worker) -> (Worker, Arc<AtomicUsize>, mpsc::Sender<()>) {
     let blocks = Arc::new(std::sync::Mutex::new(blocks));
     let begun = Arc::new(AtomicUsize::new(0));
     let count = begun.clone();
-    let worker = worker.handle(move |_: Mail, _| {
+    let worker = worker.handle(move |_: Mail| {
         let blocks = blocks.clone();
         count.fetch_add(1, Ordering::SeqCst);
         async move {
@@ -230,7 +230,7 @@ async fn a_handler_that_returns_after_its_time_is_timed_out() {
 async fn the_end_may_be_asked_for_in_any_order_and_again() {
     for Bad { mill, .. } in every_store().await {
         mill.put(Mail::to("a")).await.unwrap();
-        let quick = |_: Mail, _| async { Ok::<(), String>(()) };
+        let quick = |_: Mail| async { Ok::<(), String>(()) };
         let worker = Worker::new(&mill).drain(true).handle(quick).start().await.unwrap();
         let first = worker.ended().await.unwrap();
         assert_eq!(first.done, 1);

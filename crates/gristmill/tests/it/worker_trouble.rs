@@ -53,7 +53,7 @@ async fn a_handler_that_ignores_its_cancel_cannot_settle_after_its_lease_is_anot
         let (release, blocks) = std::sync::mpsc::channel::<()>();
         let blocks = Arc::new(Mutex::new(blocks));
         let deaf = Worker::new(&mill)
-            .handle(move |_: Mail, _| {
+            .handle(move |_: Mail| {
                 count.fetch_add(1, Ordering::SeqCst);
                 let (blocks, returned) = (blocks.clone(), returned.clone());
                 async move {
@@ -177,7 +177,7 @@ async fn a_cycle_that_takes_too_long_is_reported_once() {
         let ends = go.clone();
         let worker = Worker::new(&mill)
             .clock(clock.clone())
-            .handle(move |mail: Mail, _| {
+            .handle(move |mail: Mail| {
                 let ends = ends.clone();
                 async move {
                     if mail.to == "slow" {
@@ -218,7 +218,7 @@ async fn a_task_that_fails_by_its_last_leases_end_is_told_of_once() {
         let start = async || {
             let told = told.clone();
             let worker = Worker::new(&mill)
-                .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+                .handle(|_: Mail| async { Ok::<(), String>(()) })
                 .on_failed(move |failed| {
                     let (key, to) = (failed.task.key.clone(), failed.task.payload.clone());
                     told.lock().unwrap().push((key, to, failed.error.to_owned()));
@@ -249,7 +249,7 @@ async fn a_damaged_task_ends_no_drain() {
     let failed = Arc::new(Mutex::new(Vec::new()));
     let told = failed.clone();
     let report = Worker::new(&mill)
-        .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+        .handle(|_: Mail| async { Ok::<(), String>(()) })
         .on_failed(move |failed| told.lock().unwrap().push(failed.error.to_owned()))
         .batch(1)
         .drain(true)
@@ -280,7 +280,7 @@ async fn a_drain_outlasts_what_a_jump_holds_back() {
     assert_eq!(mill.store().claim(claim).await.unwrap().tasks.len(), 1);
     let clock = mill.clock();
     clock.set_wall(clock.now().after(Duration::from_secs(3600)));
-    let worker = Worker::new(&mill).handle(|_: Mail, _| async { Ok::<(), String>(()) });
+    let worker = Worker::new(&mill).handle(|_: Mail| async { Ok::<(), String>(()) });
     let worker = worker.clock(clock.clone()).drain(true);
     let running = tokio::spawn(worker.run(std::future::pending::<()>()));
     let ended = async || running.is_finished();

@@ -54,21 +54,22 @@ pub(in super::super) async fn drains(
 /// Tasks a second until all of them are done, those that failed included.
 async fn drain(url: &PostgresUrl, plan: Plan, way: Way) -> Result<f64, BenchError> {
     let mill = full(url, plan).await?;
-    let worker = Worker::new(&mill).handle(move |grain: Grain, context| async move {
-        let first = context.attempt == 1;
-        match way {
-            Way::OneInAHundredFails if first && grain.number().is_multiple_of(100) => {
-                return Err("it failed".to_owned());
+    let worker =
+        Worker::new(&mill).handle(move |grain: Grain, context: gristmill::Context| async move {
+            let first = context.attempt == 1;
+            match way {
+                Way::OneInAHundredFails if first && grain.number().is_multiple_of(100) => {
+                    return Err("it failed".to_owned());
+                }
+                Way::EachFailsOnce if first => return Err("it failed".to_owned()),
+                Way::FollowUpEach => {
+                    let followed = context.follow_up(Flour(grain.number()));
+                    followed.map_err(|error| error.to_string())?;
+                }
+                _ => {}
             }
-            Way::EachFailsOnce if first => return Err("it failed".to_owned()),
-            Way::FollowUpEach => {
-                let followed = context.follow_up(Flour(grain.number()));
-                followed.map_err(|error| error.to_string())?;
-            }
-            _ => {}
-        }
-        Ok(())
-    });
+            Ok(())
+        });
     let start = std::time::Instant::now();
     worker.drain(true).run(std::future::pending()).await?;
     let took = start.elapsed();

@@ -171,6 +171,7 @@ impl Cluster {
         let log = self.run.join("log");
         let deadline = Instant::now() + AFTERMATH;
         loop {
+            let before = fs::metadata(&log).map_or(0, |log| log.len());
             let mut start = self.account.command(self.program("pg_ctl"));
             start.args(["start", "-w", "-s", "-t", "120", "-D"]).arg(self.data());
             start.arg("-l").arg(&log);
@@ -178,16 +179,15 @@ impl Cluster {
                 return Ok(());
             };
             let said = fs::read_to_string(&log).unwrap_or_default();
-            let last = said.lines().rev().take(6).collect::<Vec<_>>();
-            // The processes of a killed server leave within moments, and the
-            // next one refuses to start beside them.
-            let leaving = last
-                .iter()
-                .any(|line| line.contains("still in use") || line.contains("already exists"));
+            let said = usize::try_from(before).ok().and_then(|at| said.get(at..)).unwrap_or(&said);
+            // The processes of a killed server leave within moments, each with a
+            // line, and the next one refuses to start beside them.
+            let leaving = said.contains("still in use") || said.contains("already exists");
             if leaving && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(50));
                 continue;
             }
+            let last = said.lines().rev().take(6).collect::<Vec<_>>();
             let tail = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
             return Err(Error::new(format!("PostgreSQL did not start: {error}; its log: {tail}")));
         }

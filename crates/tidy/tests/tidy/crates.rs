@@ -27,7 +27,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "gristmill-postgres",
         ],
     ),
-    ("gristmill-cli", &["gristmill", "gristmill-contract"]),
+    ("gristmill-server", &["gristmill", "gristmill-contract"]),
+    ("gristmill-cli", &["gristmill", "gristmill-contract", "gristmill-server"]),
     ("gristmill-tidy", &[]),
 ];
 

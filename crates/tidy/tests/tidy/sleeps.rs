@@ -144,6 +144,12 @@ const SLEEPS: &[(&str, Why, usize, &str)] = &[
     ("crates/gristmill-postgres/tests/it/support.rs", Why::Looks, 1, "whether a backend waits"),
     ("crates/gristmill-postgres/tests/it/tls.rs", Why::Looks, 2, "connections of a server"),
     ("crates/gristmill-postgres/tests/it/traffic.rs", Why::Looks, 2, "`until`, and asks again"),
+    (
+        "crates/gristmill-server/tests/it/slow.rs",
+        Why::Drives,
+        1,
+        "a client that dribbles, on a clock that goes on by itself",
+    ),
     ("crates/gristmill-sqlite/tests/it/group_commit.rs", Why::Looks, 1, "what a file has"),
     ("crates/gristmill/tests/it/main.rs", Why::Looks, 2, "`until`, with a timer and without"),
     ("crates/gristmill/tests/it/schedule_processes.rs", Why::Drives, 1, "when to kill"),

@@ -1,0 +1,36 @@
+//! The service: the queues of a store over HTTP, for every language.
+//!
+//! ```text
+//!   client ──► connection ──► guard ──► router ──► a route ──► Mill, Store
+//!              timed, counted  Host,     from the   message/: what goes in
+//!              and cut         Origin    table      and out, field by field
+//! ```
+//!
+//! The routes stand in one table (`router.rs`), from which the router and the
+//! published OpenAPI document are made: what is served is documented. JSON in and
+//! out is in mirror structs (`message/`), so that the model can change without
+//! breaking clients; what a route does is in `route/`.
+//!
+//! It serves this machine only ([`Listen`]): there are no tokens yet that could
+//! tell one caller from another.
+
+mod body;
+mod call;
+mod connection;
+mod guard;
+mod held;
+mod known;
+mod limits;
+mod listen;
+mod message;
+mod metrics;
+mod openapi;
+mod problem;
+mod route;
+mod router;
+mod sampled;
+mod server;
+mod service;
+
+pub use listen::{Listen, ListenError};
+pub use server::{Options, Port, Server};

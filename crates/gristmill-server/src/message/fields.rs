@@ -1,0 +1,91 @@
+//! Fields that several messages have: durations, ids, tokens, who acts.
+
+use std::time::Duration;
+
+use gristmill::core::{Token, WorkerId};
+use gristmill::{QueueName, TaskId};
+use gristmill_contract::duration;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::problem::{Answer, NOT_BUILT, Problem};
+
+/// A duration like `5s`.
+pub(crate) fn span(field: &str, text: &str) -> Answer<Duration> {
+    duration::parse(text).map_err(|why| Problem::field(field, why))
+}
+
+/// A queue's name.
+pub(crate) fn queue(field: &str, text: &str) -> Answer<QueueName> {
+    QueueName::new(text).map_err(|error| Problem::field(field, error.to_string()))
+}
+
+/// A worker's id.
+pub(crate) fn worker(field: &str, text: &str) -> Answer<WorkerId> {
+    WorkerId::new(text).map_err(|error| Problem::field(field, error.to_string()))
+}
+
+/// A task's id: what an answer gave, as text.
+pub(crate) fn id(field: &str, text: &str) -> Answer<TaskId> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits).ok_or_else(|| {
+        let shown: String = text.chars().take(40).collect();
+        Problem::field(field, format!("'{shown}' is not a task's id: send it as it was given"))
+    })
+}
+
+/// A claim's token.
+pub(crate) fn token(field: &str, text: &str) -> Answer<Token> {
+    text.parse().map_err(|_| {
+        // Not quoted: it may be a real one with a slip in it.
+        Problem::field(field, "a token is 32 hexadecimal digits: 128 random bits")
+    })
+}
+
+/// Who acts, where a person or program says so.
+pub(crate) fn by(said: Option<String>) -> Answer<String> {
+    text("by", said.unwrap_or_else(|| "http".to_owned()), 512)
+}
+
+/// A text that stores keep: not empty, not endless, no NUL.
+pub(crate) fn text(field: &str, text: String, limit: usize) -> Answer<String> {
+    let why = if text.is_empty() {
+        "is empty: leave it out or give it a value".to_owned()
+    } else if text.len() > limit {
+        format!("has {} bytes and {limit} are allowed", text.len())
+    } else if text.contains('\0') {
+        "holds a NUL".to_owned()
+    } else {
+        return Ok(text);
+    };
+    Err(Problem::field(field, format!("{field} {why}")))
+}
+
+/// Refuses a field of what is not built yet. Passed over in silence, its sender would
+/// wait for what never comes.
+pub(crate) fn not_yet(field: &str, said: Option<&Value>) -> Answer<()> {
+    match said {
+        None | Some(Value::Null) => Ok(()),
+        Some(_) => {
+            Err(Problem::new(&NOT_BUILT, format!("'{field}' is not available yet")).at(field))
+        }
+    }
+}
+
+/// A number that some clients send as text in a query.
+pub(crate) fn from_text<'de, D, T>(reader: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: std::str::FromStr,
+{
+    let text = String::deserialize(reader)?;
+    text.parse().map(Some).map_err(|_| {
+        let shown: String = text.chars().take(40).collect();
+        serde::de::Error::custom(format!("'{shown}' is not a whole number that fits here"))
+    })
+}
+
+/// Milliseconds, for JSON.
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,84 @@
+//! `/v1/schedules`: what fires when; pausing, resuming, firing and removing.
+
+use axum::http::StatusCode;
+use gristmill::core::name::did_you_mean;
+use gristmill::core::{FireAnswer, Schedule, ScheduleName};
+use serde_json::json;
+
+use super::now;
+use crate::call::{self, Call};
+use crate::message::fields::by;
+use crate::message::queue::ByIn;
+use crate::message::schedule::{FiredOut, ScheduleOut};
+use crate::problem::{Answer, NO_SCHEDULE, OVERLAPS, Problem};
+use crate::service::Service;
+
+pub(crate) async fn list(call: Call) -> Answer {
+    let (schedules, now) = (call.service.store.schedules().await?, now());
+    let all: Vec<_> = schedules.iter().map(|schedule| ScheduleOut::of(schedule, now)).collect();
+    call::json(StatusCode::OK, &all)
+}
+
+fn named(call: &Call) -> Answer<ScheduleName> {
+    let name = ScheduleName::new(call.param("schedule"));
+    name.map_err(|error| Problem::field("schedule", error.to_string()))
+}
+
+fn unknown<'a>(name: &ScheduleName, known: impl IntoIterator<Item = &'a Schedule>) -> Box<Problem> {
+    let names = known.into_iter().map(|schedule| schedule.declared.name.as_str());
+    let near = did_you_mean(name.as_str(), names);
+    let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+    Problem::new(&NO_SCHEDULE, format!("there is no schedule '{name}'{near}")).at("schedule")
+}
+
+async fn found(service: &Service, name: &ScheduleName) -> Answer<Schedule> {
+    let schedules = service.store.schedules().await?;
+    let found = schedules.iter().find(|schedule| schedule.declared.name == *name);
+    found.cloned().ok_or_else(|| unknown(name, &schedules))
+}
+
+pub(crate) async fn get(call: Call) -> Answer {
+    let name = named(&call)?;
+    let schedule = found(&call.service, &name).await?;
+    call::json(StatusCode::OK, &ScheduleOut::of(&schedule, now()))
+}
+
+pub(crate) async fn remove(call: Call) -> Answer {
+    let name = named(&call)?;
+    if !call.service.store.remove_schedule(&name).await? {
+        return Err(unknown(&name, &[]));
+    }
+    call::json(StatusCode::OK, &json!({ "schedule": name.as_str(), "removed": true }))
+}
+
+pub(crate) async fn pause(call: Call) -> Answer {
+    set_paused(call, true).await
+}
+
+pub(crate) async fn resume(call: Call) -> Answer {
+    set_paused(call, false).await
+}
+
+async fn set_paused(call: Call, paused: bool) -> Answer {
+    let name = named(&call)?;
+    let (service, asked) = call.json_or_default::<ByIn>().await?;
+    let who = by(asked.by)?;
+    found(&service, &name).await?;
+    service.store.pause_schedule(&name, paused, &who).await?;
+    let schedule = found(&service, &name).await?;
+    call::json(StatusCode::OK, &ScheduleOut::of(&schedule, now()))
+}
+
+pub(crate) async fn fire(call: Call) -> Answer {
+    let name = named(&call)?;
+    let (service, ByIn { .. }) = call.json_or_default::<ByIn>().await?;
+    found(&service, &name).await?;
+    match service.mill.fire_schedule(name.as_str()).await? {
+        FireAnswer::Overlapped(id) => {
+            let why = format!("task {id} of the fire before still stands");
+            Err(Problem::new(&OVERLAPS, why).at("schedule"))
+        }
+        FireAnswer::Unknown => Err(unknown(&name, &[])),
+        answer => call::json(StatusCode::OK, &FiredOut::of(name.as_str(), answer)),
+    }
+}

@@ -1,0 +1,298 @@
+//! `GET /v1/tasks`, `/v1/tasks/{id}`, `POST /v1/find`: looking at tasks.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use gristmill::core::observed::StoreEvent;
+use gristmill::core::{
+    Became, KeyStanding, ListRequest, Order, SettleAnswer, StandingPlace, TaskFilter,
+};
+use gristmill::{State, Task, TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::now;
+use crate::call::{self, Call};
+use crate::limits::{FIND_KEYS, PAGE, PAGE_BYTES};
+use crate::message::fields::{from_text, id, queue, span, text};
+use crate::message::task::{TaskOut, standing};
+use crate::problem::{Answer, NO_TASK, Problem};
+use crate::service::Service;
+
+/// Which tasks are meant.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FilterIn {
+    pub(crate) queue: Option<String>,
+    pub(crate) state: Option<String>,
+    pub(crate) key: Option<String>,
+    pub(crate) group: Option<String>,
+    pub(crate) source: Option<String>,
+    pub(crate) error: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    queue: Option<String>,
+    state: Option<String>,
+    key: Option<String>,
+    group: Option<String>,
+    source: Option<String>,
+    error: Option<String>,
+    since: Option<String>,
+    order: Option<String>,
+    cursor: Option<String>,
+    #[serde(default, deserialize_with = "from_text")]
+    limit: Option<usize>,
+}
+
+impl FilterIn {
+    /// The filter, and which of the pending are meant: ready, delayed or blocked.
+    pub(crate) fn meant(self) -> Answer<(TaskFilter, Option<&'static str>)> {
+        let short =
+            |field: &str, said: Option<String>| said.map(|said| text(field, said, 512)).transpose();
+        let (state, part) = match self.state.as_deref() {
+            None => (None, None),
+            Some("ready") => (Some(State::Pending), Some("ready")),
+            Some("delayed") => (Some(State::Pending), Some("delayed")),
+            Some("blocked") => (Some(State::Pending), Some("blocked")),
+            Some(name) => match name.parse::<State>() {
+                Ok(state) => (Some(state), None),
+                Err(_) => {
+                    let why = "use ready, delayed, blocked, pending, processing, failed or done";
+                    return Err(Problem::field("state", why));
+                }
+            },
+        };
+        let filter = TaskFilter {
+            queue: self.queue.map(|name| queue("queue", &name)).transpose()?,
+            state,
+            key: short("key", self.key)?,
+            group: short("group", self.group)?,
+            source: short("source", self.source)?,
+            error_contains: short("error", self.error)?,
+            claims_over: None,
+        };
+        Ok((filter, part))
+    }
+}
+
+/// A point in time: an instant, or a duration before now.
+fn since(text: &str) -> Answer<Timestamp> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok(at);
+    }
+    match span("since", text) {
+        Ok(back) => Ok(now().before(back)),
+        Err(_) => {
+            let why = "write a time like 2026-11-15T08:30:00Z, or how long ago like 1h";
+            Err(Problem::field("since", why))
+        }
+    }
+}
+
+pub(crate) async fn list(call: Call) -> Answer {
+    let query: ListQuery = call.query()?;
+    let service = call.service;
+    let since = query.since.as_deref().map(since).transpose()?;
+    let most = service.store.limits().page;
+    let limit = query.limit.unwrap_or(PAGE);
+    if limit == 0 || limit > most {
+        return Err(Problem::field("limit", format!("a page has from 1 to {most} tasks")));
+    }
+    let order = match query.order.as_deref() {
+        None | Some("newest") => Order::Newest,
+        Some("oldest") => Order::Oldest,
+        Some(_) => return Err(Problem::field("order", "use newest or oldest")),
+    };
+    let after = query.cursor.as_deref().map(|cursor| id("cursor", cursor)).transpose()?;
+    let filter = FilterIn {
+        queue: query.queue,
+        state: query.state,
+        key: query.key,
+        group: query.group,
+        source: query.source,
+        error: query.error,
+    };
+    let (filter, part) = filter.meant()?;
+    if let Some(queue) = &filter.queue {
+        service.known.expect(&service, queue).await?;
+    }
+    let request = ListRequest { filter, order, after, limit };
+    let page = page(&service, request, part, since).await?;
+    let queues = service.known.queues(&service).await?;
+    let now = now();
+    let tasks: Vec<_> = page.0.iter().map(|task| TaskOut::of(task, &queues, now)).collect();
+    let next = page.1.map(|next| next.to_string());
+    call::json(StatusCode::OK, &PageOut { tasks, next })
+}
+
+/// A page of tasks. A struct: on the way through a value, payloads would change their
+/// spelling.
+#[derive(Debug, Serialize)]
+struct PageOut<'a> {
+    tasks: Vec<TaskOut<'a>>,
+    next: Option<String>,
+}
+
+/// A page, filled as far as a bounded look goes. It may be short, even empty, and
+/// still have a next one.
+async fn page(
+    service: &Service,
+    mut request: ListRequest,
+    part: Option<&str>,
+    since: Option<Timestamp>,
+) -> Answer<(Vec<Task>, Option<TaskId>)> {
+    let (limit, now) = (request.limit, now());
+    let until = Instant::now() + Duration::from_secs(2);
+    let (mut tasks, mut bytes) = (Vec::new(), 0);
+    loop {
+        let page = service.store.list(request.clone()).await?;
+        let mut next = page.next;
+        for task in page.tasks {
+            if let Some(since) = since
+                && task.created_at < since
+            {
+                if request.order == Order::Newest {
+                    // Ids rise with time: nothing younger comes behind it.
+                    next = None;
+                    break;
+                }
+                continue;
+            }
+            if part.is_none_or(|part| standing(&task, now) == part) {
+                bytes += task.payload.bytes.len();
+                let id = task.id;
+                tasks.push(task);
+                if bytes >= PAGE_BYTES {
+                    return Ok((tasks, Some(id)));
+                }
+            }
+        }
+        request.after = next;
+        request.limit = limit - tasks.len();
+        if next.is_none() || request.limit == 0 || Instant::now() >= until {
+            return Ok((tasks, next));
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GetQuery {
+    wait: Option<String>,
+}
+
+pub(crate) async fn get(call: Call) -> Answer {
+    let query: GetQuery = call.query()?;
+    let id = id("id", call.param("id"))?;
+    let service = call.service;
+    let wait = query.wait.map(|wait| span("wait", &wait)).transpose()?.unwrap_or_default();
+    let most = service.store.limits().wait;
+    if wait > most {
+        return Err(Problem::field("wait", format!("one call waits at most {}s", most.as_secs())));
+    }
+    let none = || Problem::new(&NO_TASK, format!("no task {id} stands")).at("id");
+    let task = service.store.get(id).await?.ok_or_else(none)?;
+    if wait.is_zero() || is_over(&task) {
+        return shown(&service, &task).await;
+    }
+    let _place = service.waiter()?;
+    let until = Instant::now() + wait;
+    // Listened to before it is looked at again, so that no end is missed in between.
+    let mut events = service.mill.watch();
+    let mut ended = None;
+    loop {
+        let task = service.store.get(id).await?;
+        match task {
+            // It stood when the wait began, so this is how it ended.
+            None => {
+                let gone = json!({ "id": id.to_string(), "state": "gone", "outcome": ended });
+                return call::json(StatusCode::OK, &gone);
+            }
+            Some(task) if is_over(&task) || Instant::now() >= until || service.is_stopping() => {
+                return shown(&service, &task).await;
+            }
+            Some(_) => {}
+        }
+        // Another process may end it, of which nothing is heard here.
+        let look = until.min(Instant::now() + Duration::from_millis(500));
+        loop {
+            tokio::select! {
+                event = events.recv() => match event {
+                    Ok(StoreEvent::Settled { id: settled, answer }) if settled == id => {
+                        ended = outcome(&answer).or(ended);
+                        break;
+                    }
+                    Ok(_) => {}
+                    Err(_) => break,
+                },
+                () = tokio::time::sleep_until(look) => break,
+                () = service.stops() => break,
+            }
+        }
+    }
+}
+
+/// Whether nothing more happens to it by itself.
+fn is_over(task: &Task) -> bool {
+    matches!(task.state, State::Failed | State::Done)
+}
+
+fn outcome(answer: &SettleAnswer) -> Option<&'static str> {
+    match answer {
+        SettleAnswer::Recorded { became: Became::Done, .. } => Some("done"),
+        SettleAnswer::Recorded { became: Became::Cancelled, .. } => Some("cancelled"),
+        _ => None,
+    }
+}
+
+async fn shown(service: &Service, task: &Task) -> Answer {
+    let queues = service.known.queues(service).await?;
+    call::json(StatusCode::OK, &TaskOut::of(task, &queues, now()))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FindIn {
+    queue: String,
+    keys: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct StandingOut {
+    key: String,
+    id: String,
+    place: &'static str,
+    state: &'static str,
+}
+
+impl From<KeyStanding> for StandingOut {
+    fn from(standing: KeyStanding) -> Self {
+        StandingOut {
+            key: standing.key,
+            id: standing.id.to_string(),
+            place: match standing.place {
+                StandingPlace::Waiting => "waiting",
+                StandingPlace::InFlight => "in_flight",
+                StandingPlace::Failed => "failed",
+            },
+            state: standing.state.as_str(),
+        }
+    }
+}
+
+pub(crate) async fn find(call: Call) -> Answer {
+    let (service, asked) = call.json::<FindIn>().await?;
+    let queue = queue("queue", &asked.queue)?;
+    if asked.keys.len() > FIND_KEYS {
+        let why = format!("{} keys and {FIND_KEYS} are allowed in a call", asked.keys.len());
+        return Err(Problem::field("keys", why));
+    }
+    service.known.expect(&service, &queue).await?;
+    let found = service.store.find(&queue, &asked.keys).await?;
+    let standing: Vec<StandingOut> = found.into_iter().map(StandingOut::from).collect();
+    call::json(StatusCode::OK, &json!({ "standing": standing }))
+}

@@ -1,0 +1,178 @@
+//! The routes: one table, from which the router and the published document are made.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{RawPathParams, Request};
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, on};
+
+use crate::call::Call;
+use crate::openapi;
+use crate::problem::{Answer, NO_ROUTE, Problem, WRONG_METHOD};
+use crate::route::{
+    about, claims, events, extensions, health, operate, put, queues, schedules, settlements, stats,
+    tasks,
+};
+use crate::service::Service;
+
+/// What a route does.
+type Handler = fn(Call) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// One route, and what the document says of it.
+pub(crate) struct Route {
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) summary: &'static str,
+    /// Names in `schemas.json`: what goes in, and what comes out with which status.
+    pub(crate) body: Option<&'static str>,
+    pub(crate) answers: &'static [(u16, &'static str)],
+    /// What may stand behind the question mark: name, and what it is.
+    pub(crate) query: &'static [(&'static str, &'static str)],
+    /// The codes of problems that are this route's own.
+    pub(crate) problems: &'static [u16],
+    handler: Handler,
+}
+
+macro_rules! routes {
+    ($( $method:ident $path:literal $does:path, $summary:literal
+        $(, body $body:literal)? $(, query [$($name:literal: $what:literal),+])?
+        , answers [$($status:literal $schema:literal),+]
+        $(, problems [$($problem:literal),+])? ; )+) => {
+        /// All of them.
+        pub(crate) const ROUTES: &[Route] = &[$( Route {
+            method: stringify!($method),
+            path: $path,
+            summary: $summary,
+            body: routes!(@body $($body)?),
+            answers: &[$(($status, $schema)),+],
+            query: &[$($(($name, $what)),+)?],
+            problems: &[$($($problem),+)?],
+            handler: |call| Box::pin($does(call)),
+        } ),+];
+    };
+    (@body) => { None };
+    (@body $body:literal) => { Some($body) };
+}
+
+routes! {
+    GET "/v1" about::about, "Version, limits, capabilities", answers [200 "About"];
+    POST "/v1/queues/{queue}/tasks" put::put, "Put a task, a list of tasks, or a stream of them (application/x-ndjson)",
+        body "Tasks", query ["atomic": "boolean"], answers [201 "PutAnswer", 200 "PutAnswers"], problems [404, 409, 413];
+    POST "/v1/claims" claims::claim, "Claim tasks of one of the queues, by rotation; waits for work", body "Claim",
+        answers [200 "Claimed"], problems [404, 409];
+    POST "/v1/claims/{token}/extend" extensions::extend_one, "Prolong a lease", body "Extend", answers [200 "ExtensionAnswer"];
+    POST "/v1/extensions" extensions::extend_all, "Prolong leases", body "Extensions", answers [200 "ExtensionAnswers"];
+    POST "/v1/settlements" settlements::settle, "Say how attempts ended", body "Settlements", answers [200 "SettlementAnswers"],
+        problems [404, 409, 413];
+    GET "/v1/tasks" tasks::list, "List tasks, a page at a time",
+        query ["queue": "string", "state": "state", "key": "string", "group": "string", "source": "string",
+               "error": "string", "since": "string", "order": "order", "cursor": "string", "limit": "integer"],
+        answers [200 "TaskPage"], problems [404];
+    GET "/v1/tasks/{id}" tasks::get, "Look at a task, or wait for its end", query ["wait": "string"], answers [200 "Task"], problems [404];
+    POST "/v1/tasks/retry" operate::retry, "Run failed tasks again", body "Operation", answers [200 "OperationAnswer"], problems [404];
+    POST "/v1/tasks/discard" operate::discard, "Delete failed tasks", body "Operation", answers [200 "OperationAnswer"], problems [404];
+    POST "/v1/tasks/cancel" operate::cancel, "Delete waiting tasks, stop running ones", body "Operation", answers [200 "OperationAnswer"], problems [404];
+    POST "/v1/tasks/resolve" operate::resolve, "Take failed tasks off the list: they were dealt with by hand", body "Operation",
+        answers [200 "OperationAnswer"], problems [404];
+    POST "/v1/find" tasks::find, "Which of these keys stand, and where", body "Find", answers [200 "Found"], problems [404];
+    GET "/v1/operations/{id}" operate::operation, "Operations are not kept by this version", answers [404 "Problem"];
+    POST "/v1/operations/{id}/stop" operate::operation, "Operations are not kept by this version", answers [404 "Problem"];
+    GET "/v1/queues" queues::list, "All queues", answers [200 "Queues"];
+    GET "/v1/queues/{queue}" queues::get, "One queue", answers [200 "Queue"], problems [404];
+    PUT "/v1/queues/{queue}" queues::declare, "Declare a queue", body "QueueSettings", answers [201 "Queue", 200 "Queue"];
+    PATCH "/v1/queues/{queue}" queues::change, "Change settings as an operator, until reset", body "QueueSettings", answers [200 "Queue"], problems [404];
+    POST "/v1/queues/{queue}/pause" queues::pause, "Stop claims; puts go on", body "By", answers [200 "Queue"], problems [404];
+    POST "/v1/queues/{queue}/resume" queues::resume, "Let claims go on", body "By", answers [200 "Queue"], problems [404];
+    POST "/v1/queues/{queue}/reset" queues::reset, "Take the operator's changes back", body "By", answers [200 "Queue"], problems [404];
+    GET "/v1/schedules" schedules::list, "All schedules", answers [200 "Schedules"];
+    GET "/v1/schedules/{schedule}" schedules::get, "One schedule", answers [200 "Schedule"], problems [404];
+    DELETE "/v1/schedules/{schedule}" schedules::remove, "Remove a schedule; its tasks stay", answers [200 "Removed"], problems [404];
+    POST "/v1/schedules/{schedule}/pause" schedules::pause, "Stop a schedule", body "By", answers [200 "Schedule"], problems [404];
+    POST "/v1/schedules/{schedule}/resume" schedules::resume, "Let a schedule go on", body "By", answers [200 "Schedule"], problems [404];
+    POST "/v1/schedules/{schedule}/fire" schedules::fire, "Fire a schedule by hand", body "By", answers [200 "Fired"], problems [404, 409];
+    GET "/v1/workers" stats::workers, "Who works, heard of lately", answers [200 "Workers"];
+    GET "/v1/stats" stats::stats, "The numbers of queues", query ["queue": "string"], answers [200 "Stats"], problems [404];
+    GET "/v1/minutes" stats::minutes, "A queue's last minutes", query ["queue": "string", "back": "string"], answers [200 "Minutes"], problems [404];
+    GET "/v1/events" events::events, "What happens, as server-sent events", answers [200 "text/event-stream"];
+    GET "/livez" health::livez, "Whether the process answers", answers [200 "Live"];
+    GET "/readyz" health::readyz, "Whether the store answers", answers [200 "Ready"];
+    GET "/metrics" health::metrics, "Numbers for Prometheus", answers [200 "text/plain"];
+    GET "/openapi.json" openapi::document, "This document", answers [200 "Any"];
+    GET "/docs" openapi::page, "This document, for people", answers [200 "text/html"];
+    GET "/docs/style.css" openapi::style, "How the page looks", answers [200 "text/css"];
+}
+
+/// The router over a service.
+pub(crate) fn router(service: Arc<Service>) -> Router {
+    let mut router = Router::new();
+    for route in ROUTES {
+        let filter = match route.method {
+            "POST" => MethodFilter::POST,
+            "PUT" => MethodFilter::PUT,
+            "PATCH" => MethodFilter::PATCH,
+            "DELETE" => MethodFilter::DELETE,
+            _ => MethodFilter::GET,
+        };
+        router = router.route(route.path, served(service.clone(), filter, route.handler));
+    }
+    router.fallback(no_route).method_not_allowed_fallback(wrong_method)
+}
+
+fn served(service: Arc<Service>, filter: MethodFilter, handler: Handler) -> MethodRouter {
+    on(filter, move |params: RawPathParams, request: Request| async move {
+        let params =
+            params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let call = Call { service, params, request };
+        handler(call).await.unwrap_or_else(|problem| (*problem).into_response())
+    })
+}
+
+async fn no_route(request: Request) -> Response {
+    let path: String = request.uri().path().chars().take(200).collect();
+    Problem::new(&NO_ROUTE, format!("there is nothing at {path}")).into_response()
+}
+
+async fn wrong_method(method: Method, request: Request) -> Response {
+    // OPTIONS tells what there is; no other site's page is let in by it.
+    let allowed: Vec<&str> = allowed(request.uri().path());
+    let mut response = if method == Method::OPTIONS {
+        StatusCode::NO_CONTENT.into_response()
+    } else {
+        let why = format!("{method} is not possible here; {} is", allowed.join(", "));
+        Problem::new(&WRONG_METHOD, why).into_response()
+    };
+    if let Ok(allowed) = allowed.join(", ").parse() {
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
+    response
+}
+
+/// The methods of a path.
+fn allowed(path: &str) -> Vec<&'static str> {
+    let fits = |route: &&Route| {
+        let (mut known, mut asked) = (route.path.split('/'), path.split('/'));
+        loop {
+            match (known.next(), asked.next()) {
+                (None, None) => return true,
+                (Some(known), Some(asked)) if known == asked || known.starts_with('{') => {}
+                _ => return false,
+            }
+        }
+    };
+    ROUTES.iter().filter(fits).map(|route| route.method).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_knows_its_methods() {
+        assert_eq!(allowed("/v1/queues/emails"), ["GET", "PUT", "PATCH"]);
+        assert_eq!(allowed("/v1/queues/emails/tasks"), ["POST"]);
+        assert!(allowed("/v2").is_empty());
+    }
+}

@@ -1,0 +1,192 @@
+//! Listening, accepting, and stopping without dropping what is under way.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use axum::response::{IntoResponse, Response};
+use gristmill::Mill;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tower_service::Service as _;
+
+use crate::connection::{Connection, Place, Served, Timed};
+use crate::limits::{HEAD_BYTES, STOP};
+use crate::service::Service;
+use crate::{ListenError, guard, router};
+
+/// What the service does besides answering.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Does what time brings (expired leases, what falls due), once a second: for a
+    /// process without workers, which do it otherwise.
+    pub sweeps: bool,
+}
+
+/// A port that was taken. Nobody is answered at it before a [`Server`] runs.
+#[derive(Debug)]
+pub struct Port {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// A service over a store, which serves once it is run.
+#[derive(Debug)]
+pub struct Server {
+    port: Port,
+    service: Arc<Service>,
+    stopping: watch::Sender<bool>,
+    options: Options,
+}
+
+/// How long to wait after the operating system could not accept a connection: it is
+/// out of files or memory, and asking at once again would only burn the processor.
+const OUT_OF_FILES: Duration = Duration::from_millis(100);
+
+impl Port {
+    /// Takes a port: before a store is opened, so that a start that cannot succeed
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// When the address is in use, not of this machine, or can be reached by others.
+    pub async fn take(address: SocketAddr) -> Result<Self, ListenError> {
+        if !address.ip().is_loopback() {
+            return Err(ListenError::NotLoopback(address));
+        }
+        let listener = TcpListener::bind(address).await.map_err(|why| match why.kind() {
+            std::io::ErrorKind::AddrInUse => ListenError::Busy(address),
+            _ => ListenError::Denied { address, why },
+        })?;
+        let address = listener.local_addr().unwrap_or(address);
+        Ok(Port { listener, address })
+    }
+
+    /// Where it is: the port that was taken, where any would do.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Server {
+    /// A service at this port.
+    #[must_use]
+    pub fn new(port: Port, mill: &Mill, options: Options) -> Self {
+        let (stopping, stops) = watch::channel(false);
+        let service = Arc::new(Service::new(mill.clone(), stops));
+        Server { port, service, stopping, options }
+    }
+
+    /// Serves until `stop`. What is under way then may finish: requests that wait for
+    /// work are answered with nothing, streams end after the tasks they have put.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let Server { port: Port { listener, .. }, service, stopping, options } = self;
+        let router = router::router(service.clone());
+        let mut serving = JoinSet::new();
+        let sweeping = options.sweeps.then(|| tokio::spawn(sweep(service.clone())));
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => match service.connections.enter() {
+                        Some(place) => {
+                            serving.spawn(serve(stream, place, service.clone(), router.clone()));
+                        }
+                        None => drop(stream),
+                    },
+                    Err(error) => {
+                        tracing::warn!(target: "gristmill::server", %error, "no connection could be accepted");
+                        tokio::time::sleep(OUT_OF_FILES).await;
+                    }
+                },
+                Some(_) = serving.join_next() => {}
+            }
+        }
+        drop(listener);
+        stopping.send_replace(true);
+        if let Some(sweeping) = sweeping {
+            sweeping.abort();
+        }
+        let all = async { while serving.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP, all).await.is_err() {
+            let left = service.connections.count();
+            tracing::warn!(target: "gristmill::server", left, "connections were cut off");
+        }
+        serving.shutdown().await;
+    }
+}
+
+/// Does what time brings until it is ended.
+async fn sweep(service: Arc<Service>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if let Err(error) = service.store.sweep().await {
+            tracing::debug!(target: "gristmill::server", %error, "the store was not swept");
+        }
+    }
+}
+
+/// Serves one connection to its end.
+async fn serve(stream: TcpStream, place: Place, service: Arc<Service>, router: Router) {
+    // Answers are small and waited for.
+    let _ = stream.set_nodelay(true);
+    let connection = place.connection.clone();
+    let io = TokioIo::new(Timed::new(stream, connection.clone()));
+    let answers = {
+        let (connection, service) = (connection.clone(), service.clone());
+        service_fn(move |request: Request<Incoming>| {
+            answer(request, connection.clone(), service.clone(), router.clone())
+        })
+    };
+    let mut serving = std::pin::pin!(
+        http1::Builder::new()
+            .max_buf_size(HEAD_BYTES.max(64 << 10))
+            .max_headers(64)
+            .serve_connection(io, answers)
+    );
+    let mut told = false;
+    loop {
+        tokio::select! {
+            ended = &mut serving => {
+                if let Err(error) = ended {
+                    tracing::debug!(target: "gristmill::server", %error, "a connection broke off");
+                }
+                return;
+            }
+            () = connection.close.notified() => return,
+            () = service.stops(), if !told => {
+                told = true;
+                serving.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// Answers one request.
+async fn answer(
+    request: Request<Incoming>,
+    connection: Arc<Connection>,
+    service: Arc<Service>,
+    mut router: Router,
+) -> Result<Response, Infallible> {
+    let serving = connection.begin();
+    let mut response = match guard::check(request.method(), request.uri(), request.headers()) {
+        Ok(()) => match router.call(request.map(Body::new)).await {
+            Ok(response) => response,
+        },
+        Err(problem) => problem.into_response(),
+    };
+    service.count(response.status().as_u16());
+    guard::mark(&mut response);
+    Ok(response.map(|body| Body::new(Served::new(body, serving))))
+}

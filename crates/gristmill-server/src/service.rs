@@ -1,0 +1,113 @@
+//! What every route has at hand: the mill, what is remembered between requests, and
+//! whether the service is about to stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use gristmill::{Mill, Store};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::connection::Connections;
+use crate::held::Held;
+use crate::known::Known;
+use crate::limits::{BODIES_BYTES, LISTENERS, WAITERS};
+use crate::problem::{Answer, OVERLOADED, Problem};
+use crate::sampled::Sampled;
+
+/// The state behind the routes.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) mill: Mill,
+    pub(crate) store: Arc<dyn Store>,
+    /// Queues and their contracts, looked up lately.
+    pub(crate) known: Known,
+    /// Claims whose token the caller chose.
+    pub(crate) held: Held,
+    /// Numbers looked up lately.
+    pub(crate) sampled: Sampled,
+    pub(crate) connections: Arc<Connections>,
+    /// Where the next claim of several queues begins.
+    rotation: AtomicUsize,
+    stopping: watch::Receiver<bool>,
+    bodies: Arc<Semaphore>,
+    waiters: Arc<Semaphore>,
+    listeners: Arc<Semaphore>,
+    answered: [AtomicU64; 5],
+}
+
+impl Service {
+    pub(crate) fn new(mill: Mill, stopping: watch::Receiver<bool>) -> Self {
+        Service {
+            store: mill.store(),
+            mill,
+            known: Known::default(),
+            held: Held::default(),
+            sampled: Sampled::default(),
+            connections: Arc::default(),
+            rotation: AtomicUsize::new(0),
+            stopping,
+            bodies: Arc::new(Semaphore::new(BODIES_BYTES)),
+            waiters: Arc::new(Semaphore::new(WAITERS)),
+            listeners: Arc::new(Semaphore::new(LISTENERS)),
+            answered: Default::default(),
+        }
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Returns when the service is about to stop.
+    pub(crate) async fn stops(&self) {
+        let mut stopping = self.stopping.clone();
+        // The sender is gone when the server is: that is a stop as well.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+    }
+
+    /// A number that moves with each call: the turn of who comes first.
+    pub(crate) fn turn(&self) -> usize {
+        self.rotation.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Room for a body of this many bytes, or why there is none now.
+    pub(crate) async fn room(&self, bytes: usize) -> Answer<OwnedSemaphorePermit> {
+        let bytes = u32::try_from(bytes.min(BODIES_BYTES)).unwrap_or(u32::MAX);
+        self.bodies
+            .clone()
+            .acquire_many_owned(bytes)
+            .await
+            .map_err(|_| Problem::new(&OVERLOADED, "there is no room for the body"))
+    }
+
+    /// More room for a body that has some. It does not wait: two that wait for each
+    /// other's room would wait for ever.
+    pub(crate) fn more_room(&self, bytes: usize) -> Answer<OwnedSemaphorePermit> {
+        let bytes = u32::try_from(bytes.min(BODIES_BYTES)).unwrap_or(u32::MAX);
+        let room = self.bodies.clone().try_acquire_many_owned(bytes);
+        room.map_err(|_| Problem::new(&OVERLOADED, "there is no room for the body now"))
+    }
+
+    /// A place among those who wait for work.
+    pub(crate) fn waiter(&self) -> Answer<OwnedSemaphorePermit> {
+        let place = self.waiters.clone().try_acquire_owned();
+        place.map_err(|_| Problem::new(&OVERLOADED, format!("{WAITERS} requests wait already")))
+    }
+
+    /// A place among those who listen to events.
+    pub(crate) fn listener(&self) -> Answer<OwnedSemaphorePermit> {
+        let place = self.listeners.clone().try_acquire_owned();
+        place.map_err(|_| Problem::new(&OVERLOADED, format!("{LISTENERS} listen already")))
+    }
+
+    /// Counts an answer by the class of its status.
+    pub(crate) fn count(&self, status: u16) {
+        if let Some(count) = self.answered.get(usize::from(status / 100).saturating_sub(1)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Answers so far, by the first digit of their status.
+    pub(crate) fn answered(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.answered.iter().enumerate().map(|(at, n)| (at + 1, n.load(Ordering::Relaxed)))
+    }
+}

@@ -1,0 +1,163 @@
+//! Looking: tasks, numbers, events, and the documents.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+use crate::client::{Site, request, token};
+
+#[tokio::test]
+async fn the_first_answer_says_what_is_there() {
+    let site = Site::with(&[]).await;
+    let about = site.get("/v1").await.json();
+    assert_eq!(about["limits"]["payload_bytes"], 1 << 20);
+    for missing in ["results", "progress", "operations", "task_timeout"] {
+        assert_eq!(about["capabilities"][missing], false, "{missing}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_comes_in_pages() {
+    let site = Site::with(&["a", "b"]).await;
+    let list: Vec<_> =
+        (0..5).map(|n| json!({ "payload": n, "key": format!("k{n}"), "source": "s" })).collect();
+    site.post("/v1/queues/a/tasks", &json!(list).to_string()).await;
+    site.post("/v1/queues/b/tasks", r#"{"payload":1,"delay":"1h"}"#).await;
+    let ids = |page: &Value| -> Vec<String> {
+        page["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| t["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page =
+            site.get(&format!("/v1/tasks?queue=a&order=oldest&limit=2{cursor}")).await.json();
+        seen.extend(ids(&page));
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen.len(), 5);
+    assert!(seen.is_sorted());
+    for (query, count) in [
+        ("", 6),
+        ("?key=k3", 1),
+        ("?source=s", 5),
+        ("?state=delayed", 1),
+        ("?state=ready", 5),
+        ("?state=failed", 0),
+        ("?since=1h", 6),
+        ("?since=2100-01-01T00:00:00Z", 0),
+        ("?queue=b&state=pending", 1),
+    ] {
+        assert_eq!(
+            ids(&site.get(&format!("/v1/tasks{query}")).await.json()).len(),
+            count,
+            "{query}"
+        );
+    }
+    for (query, field) in [
+        ("?state=odd", "state"),
+        ("?limit=0", "limit"),
+        ("?limit=99999", "limit"),
+        ("?limit=x", "limit"),
+        ("?cursor=x", "cursor"),
+        ("?since=yesterday", "since"),
+        ("?order=up", "order"),
+        ("?what=1", "what"),
+        ("?key=a&key=b", "key"),
+    ] {
+        let answer = site.get(&format!("/v1/tasks{query}")).await;
+        assert_eq!((answer.problem().0, answer.problem().2), (422, field.to_owned()), "{query}");
+    }
+    let found = site.post("/v1/find", r#"{"queue":"a","keys":["k1","none"]}"#).await.json();
+    assert_eq!(
+        (&found["standing"][0]["place"], found["standing"].as_array().unwrap().len()),
+        (&json!("waiting"), 1)
+    );
+}
+
+#[tokio::test]
+async fn the_end_of_a_task_is_waited_for() {
+    let site = Site::with(&["a"]).await;
+    let id = site.post("/v1/queues/a/tasks", r#"{"payload":1}"#).await.json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let path = format!("/v1/tasks/{id}?wait=30s");
+    let working = async {
+        while site.mill.verbs().get.calls() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let claim = site.post("/v1/claims", r#"{"queues":["a"]}"#).await.json();
+        let done = json!([{ "id": id, "token": token(&claim), "outcome": "done" }]).to_string();
+        site.post("/v1/settlements", &done).await
+    };
+    let (ended, _) = tokio::join!(site.get(&path), working);
+    assert_eq!(
+        (&ended.json()["state"], &ended.json()["outcome"]),
+        (&json!("gone"), &json!("done"))
+    );
+    assert_eq!(site.get(&path).await.problem().1, "unknown_task");
+    assert_eq!(site.get("/v1/tasks/x").await.problem().2, "id");
+    assert_eq!(site.get("/v1/tasks/1?wait=2h").await.problem().2, "wait");
+}
+
+#[tokio::test]
+async fn numbers_are_told() {
+    let site = Site::with(&["a"]).await;
+    site.post("/v1/queues/a/tasks", r#"{"payload":1,"key":"k"}"#).await;
+    site.post("/v1/queues/a/tasks", r#"{"payload":1,"key":"k"}"#).await;
+    let stats = site.get("/v1/stats?queue=a").await.json();
+    assert_eq!((&stats[0]["ready"], &stats[0]["counters"]["duplicate"]), (&json!(1), &json!(1)));
+    assert_eq!(site.get("/v1/minutes?queue=a").await.json()["minutes"][0]["put"], 1);
+    assert_eq!(site.get("/v1/minutes").await.problem().2, "queue");
+    site.post("/v1/claims", r#"{"queues":["a"],"worker":"w"}"#).await;
+    let text = site.get("/metrics").await.text;
+    for line in [
+        "gristmill_store_up 1",
+        "gristmill_puts_total{queue=\"a\"} 1",
+        "gristmill_duplicates_total{queue=\"a\"} 1",
+        "gristmill_workers{queue=\"a\"} 1",
+        "# TYPE gristmill_backlog_seconds gauge",
+        "gristmill_http_connections 1",
+        "queue_running_workers 0",
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line}\n{text}");
+    }
+    assert_eq!((site.get("/livez").await.status, site.get("/readyz").await.status), (200, 200));
+    assert_eq!(site.get("/v1/workers").await.json(), json!([]));
+}
+
+#[tokio::test]
+async fn what_happens_is_told_as_it_happens() {
+    let site = Site::with(&["a"]).await;
+    let mut stream = BufReader::new(site.connect().await);
+    stream.get_mut().write_all(&request("GET", "/v1/events", &[], "")).await.unwrap();
+    let mut text = String::new();
+    while !text.contains(": listening") {
+        stream.read_line(&mut text).await.unwrap();
+    }
+    assert!(text.to_ascii_lowercase().contains("content-type: text/event-stream"), "{text}");
+    site.post("/v1/queues/a/tasks", r#"{"payload":"secret"}"#).await;
+    while !text.contains("data: {\"duplicates\":0,\"enqueued\":1") {
+        stream.read_line(&mut text).await.unwrap();
+    }
+    assert!(text.contains("event: put\n") && !text.contains("secret"), "{text}");
+}
+
+#[tokio::test]
+async fn the_documents_are_served() {
+    let site = Site::with(&[]).await;
+    let document = site.get("/openapi.json").await.json();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert!(document["paths"]["/v1/claims"]["post"]["requestBody"].is_object());
+    let page = site.get("/docs").await;
+    assert!(page.head.contains("text/html") && page.text.contains("/v1/settlements"));
+    assert!(page.head.contains("content-security-policy: default-src 'none'"), "{}", page.head);
+    let style = site.get("/docs/style.css").await;
+    assert!(style.head.contains("text/css"));
+}

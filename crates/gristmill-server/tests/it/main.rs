@@ -1,0 +1,21 @@
+//! The service as a client sees it: requests over real sockets to a server over a real
+//! store.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests assert by panicking, in helpers too"
+)]
+
+mod claiming;
+mod client;
+mod looking;
+mod operating;
+mod putting;
+mod repeating;
+mod settling;
+mod slow;
+mod stopping;
+mod strangers;
+mod streaming;

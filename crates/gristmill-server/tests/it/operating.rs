@@ -1,0 +1,145 @@
+//! What operators do: to tasks by ids and by filter, to queues and to schedules.
+
+use serde_json::{Value, json};
+
+use crate::client::{Site, token};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// Tasks that failed for good.
+async fn failed(site: &Site, tasks: usize) -> Vec<Value> {
+    let list: Vec<_> = (0..tasks).map(|n| json!({ "payload": n })).collect();
+    site.post("/v1/queues/a/tasks", &json!(list).to_string()).await;
+    let ask = json!({ "queues": ["a"], "max": tasks, "worker": "w" }).to_string();
+    let claim = site.post("/v1/claims", &ask).await.json();
+    let ids: Vec<Value> =
+        claim["tasks"].as_array().unwrap().iter().map(|t| t["id"].clone()).collect();
+    let said: Vec<_> = ids
+        .iter()
+        .map(|id| json!({ "id": id, "token": token(&claim), "outcome": "fail", "error": "no" }))
+        .collect();
+    site.post("/v1/settlements", &json!(said).to_string()).await;
+    ids
+}
+
+#[tokio::test]
+async fn tasks_are_moved_by_id() {
+    let site = Site::with(&["a"]).await;
+    let ids = failed(&site, 3).await;
+    let asked = json!({ "ids": [ids[0], "999"], "note": "again", "by": "ada" }).to_string();
+    let answer = site.post("/v1/tasks/retry", &asked).await.json();
+    assert_eq!((&answer["moved"], &answer["complete"]), (&json!(1), &json!(true)));
+    assert_eq!(
+        (&answer["answers"][0]["outcome"], &answer["answers"][1]["outcome"]),
+        (&json!("moved"), &json!("gone"))
+    );
+    let wrong =
+        site.post("/v1/tasks/discard", &json!({ "ids": [ids[0]] }).to_string()).await.json();
+    assert_eq!(
+        (&wrong["answers"][0]["outcome"], &wrong["answers"][0]["state"]),
+        (&json!("wrong_state"), &json!("pending"))
+    );
+    let task = site.get(&format!("/v1/tasks/{}", ids[0].as_str().unwrap())).await.json();
+    assert_eq!((&task["note"]["text"], &task["note"]["by"]), (&json!("again"), &json!("ada")));
+}
+
+#[tokio::test]
+async fn tasks_are_moved_by_filter() {
+    let site = Site::with(&["a", "b"]).await;
+    failed(&site, 5).await;
+    for (body, status, code, field) in [
+        (json!({}), 422, "invalid", "ids"),
+        (json!({ "ids": ["1"], "filter": {} }), 422, "invalid", "filter"),
+        (json!({ "ids": [] }), 422, "invalid", "ids"),
+        (json!({ "ids": ["x"] }), 422, "invalid", "ids[0]"),
+        (json!({ "filter": { "state": "pending" } }), 422, "invalid", "filter.state"),
+        (json!({ "filter": { "state": "ready" } }), 422, "invalid", "filter.state"),
+        (json!({ "filter": { "quque": "a" } }), 422, "unknown_field", "filter.quque"),
+        (json!({ "filter": { "queue": "none" } }), 404, "unknown_queue", "filter.queue"),
+    ] {
+        let answer = site.post("/v1/tasks/retry", &body.to_string()).await;
+        assert_eq!(answer.problem(), (status, code.to_owned(), field.to_owned()), "{body}");
+    }
+    let other = json!({ "filter": { "queue": "b" } }).to_string();
+    assert_eq!(site.post("/v1/tasks/discard", &other).await.json()["moved"], 0);
+    let all = json!({ "filter": { "queue": "a", "error": "no" }, "by": "ada" }).to_string();
+    let answer = site.post("/v1/tasks/discard", &all).await.json();
+    assert_eq!(
+        (&answer["moved"], &answer["complete"], &answer["next"]),
+        (&json!(5), &json!(true), &json!(null))
+    );
+    assert_eq!(site.mill.inspect().queue("a").await.unwrap().total(), 0);
+    assert_eq!(site.get("/v1/operations/1").await.problem().1, "unknown_operation");
+}
+
+#[tokio::test]
+async fn queues_are_declared_changed_paused_and_reset() {
+    let site = Site::with(&[]).await;
+    let path = "/v1/queues/mails";
+    let declared = r#"{"settings":{"max_attempts":3,"backoff":{"base":"5s"}}}"#;
+    assert_eq!(site.send("PUT", path, &[JSON], declared).await.status, 201);
+    assert_eq!(site.send("PUT", path, &[JSON], declared).await.status, 200);
+    let queue = site.get(path).await.json();
+    assert_eq!(
+        (&queue["settings"]["max_attempts"], &queue["settings"]["backoff.base"]),
+        (&json!("3"), &json!("5s"))
+    );
+    let changed =
+        site.send("PATCH", path, &[JSON], r#"{"settings":{"lease":"5m"},"by":"ada"}"#).await.json();
+    assert_eq!(
+        (&changed["settings"]["lease"], &changed["changed_by"]),
+        (&json!("5m"), &json!("ada"))
+    );
+    let reset = site.send("POST", "/v1/queues/mails/reset", &[], "").await.json();
+    assert_eq!((&reset["settings"]["lease"], &reset["changed_by"]), (&json!(null), &json!(null)));
+    let paused = site.post("/v1/queues/mails/pause", r#"{"by":"ada"}"#).await.json();
+    assert_eq!((&paused["paused"], &paused["paused_by"]), (&json!(true), &json!("ada")));
+    assert_eq!(site.send("POST", "/v1/queues/mails/resume", &[], "").await.json()["paused"], false);
+    for (body, field) in [
+        (r#"{"settings":{"leese":"5m"}}"#, "settings.leese"),
+        (r#"{"settings":{"lease":5}}"#, "settings.lease"),
+        (r#"{"settings":{"max_attempts":0}}"#, "settings"),
+        (r#"{"setings":{}}"#, "setings"),
+    ] {
+        let answer = site.send("PATCH", path, &[JSON], body).await;
+        assert_eq!((answer.problem().0, answer.problem().2), (422, field.to_owned()), "{body}");
+    }
+    for (method, path) in [
+        ("GET", "/v1/queues/none"),
+        ("POST", "/v1/queues/none/pause"),
+        ("POST", "/v1/queues/none/reset"),
+    ] {
+        assert_eq!(site.send(method, path, &[], "").await.problem().1, "unknown_queue");
+    }
+}
+
+#[tokio::test]
+async fn schedules_are_seen_paused_fired_and_removed() {
+    let site = Site::with(&["a"]).await;
+    let hour = std::time::Duration::from_secs(3600);
+    let payload = gristmill::Payload::json("1");
+    site.mill.schedule("hourly").every(hour).puts_raw("a", payload).await.unwrap();
+    let listed = site.get("/v1/schedules").await.json();
+    assert_eq!(
+        (&listed[0]["schedule"], &listed[0]["every_ms"]),
+        (&json!("hourly"), &json!(3_600_000))
+    );
+    assert_eq!(
+        site.post("/v1/schedules/hourly/pause", r#"{"by":"ada"}"#).await.json()["paused_by"],
+        "ada"
+    );
+    assert_eq!(site.get("/v1/schedules/hourly").await.json()["next_fire"], json!(null));
+    assert_eq!(site.post("/v1/schedules/hourly/resume", "{}").await.json()["paused"], false);
+    let fired = site.post("/v1/schedules/hourly/fire", "{}").await.json();
+    assert_eq!(
+        (&fired["outcome"], &fired["answers"][0]["outcome"]),
+        (&json!("fired"), &json!("enqueued"))
+    );
+    let near = site.get("/v1/schedules/hourli").await;
+    assert!(near.json()["detail"].as_str().unwrap().contains("did you mean 'hourly'"), "{near:?}");
+    assert_eq!(site.send("DELETE", "/v1/schedules/hourly", &[], "").await.status, 200);
+    assert_eq!(
+        site.send("DELETE", "/v1/schedules/hourly", &[], "").await.problem().1,
+        "unknown_schedule"
+    );
+}

@@ -10,6 +10,7 @@ use gristmill::schedule::Scheduler;
 use gristmill::signal::{SAME_WISH, Signals};
 use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Mill, QueueName, TaskId};
+use gristmill_server::Server;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
@@ -115,17 +116,25 @@ impl Served {
     }
 }
 
-/// Runs the workers to their end, and the scheduler beside them, and closes the
+/// What runs beside the workers for as long as they do.
+#[derive(Default)]
+pub(crate) struct Beside {
+    pub(crate) scheduler: Option<Scheduler>,
+    pub(crate) http: Option<Server>,
+}
+
+/// Runs the workers to their end, and what is beside them, and closes the
 /// store. The first SIGINT, SIGTERM or SIGHUP stops them, the second one ends the
 /// process soon, the third at once.
 pub(crate) async fn serve(
     signals: &Signals,
     mill: &Mill,
     workers: Vec<Staffed>,
-    scheduler: Option<Scheduler>,
+    beside: Beside,
     children: &Children,
     tell: Tell,
 ) -> Result<Served, Failure> {
+    let Beside { scheduler, http } = beside;
     let Children { leaving, runs } = children;
     let serves_none = workers.is_empty();
     workers.iter().for_each(|staffed| signals.stops(&staffed.worker));
@@ -146,6 +155,16 @@ pub(crate) async fn serve(
             tokio::select! {
                 () = stopping => {}
                 _ = schedules_end => {}
+            }
+        }))
+    });
+    let (end_http, http_ends) = oneshot::channel::<()>();
+    let answering = http.map(|http| {
+        let stopping = signals.asked();
+        tokio::spawn(http.run(async move {
+            tokio::select! {
+                () = stopping => {}
+                _ = http_ends => {}
             }
         }))
     });
@@ -173,6 +192,14 @@ pub(crate) async fn serve(
     }
     // Without workers there is nobody left to fire for.
     drop(end_schedules);
+    drop(end_http);
+    if let Some(Err(error)) = match answering {
+        Some(answering) => Some(answering.await),
+        None => None,
+    } {
+        let why = format!("HTTP ended: {error}");
+        failure = failure.or(Some(Failure::new(Exit::Wrong, "wrong", why)));
+    }
     if let Some(scheduling) = scheduling {
         match scheduling.await {
             Ok(Ok(report)) => tracing::info!(fired = report.fired, "schedules ended"),

@@ -27,7 +27,7 @@ pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs}
 pub(crate) use read::{ListArgs, ShowArgs, StatsArgs};
 pub(crate) use schedules::{ScheduleArgs, SchedulePauseArgs, SchedulesArgs, SchedulesCommand};
 pub(crate) use store::TypedUrl;
-pub(crate) use work::{UpArgs, WorkArgs};
+pub(crate) use work::{ServeArgs, UpArgs, WorkArgs};
 
 use std::path::PathBuf;
 
@@ -71,8 +71,10 @@ pub(crate) struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run everything gristmill.yaml describes: queues, handlers, schedules, seeded tasks
+    /// Run everything gristmill.yaml describes: queues, handlers, schedules, HTTP, seeded tasks
     Up(UpArgs),
+    /// As up, without handlers: HTTP for workers elsewhere
+    Serve(ServeArgs),
     /// Declare, change and list queues
     #[command(subcommand)]
     Queue(QueueCommand),

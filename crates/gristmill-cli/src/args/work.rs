@@ -22,7 +22,19 @@ Examples:
   gristmill up
   gristmill up --config production.yaml --store sqlite:///srv/app.db
 
+HTTP is served at 127.0.0.1:4747, or where 'listen:' of the file or GRISTMILL_LISTEN says ('off'
+serves none); its documents are at /docs.
+
 Ctrl-C stops it: what runs may finish within 30 seconds; a second Ctrl-C stops at once.";
+
+const SERVE: &str = "\
+Examples:
+  gristmill serve
+  gristmill --store files://spool serve
+  GRISTMILL_LISTEN=127.0.0.1:5000 gristmill serve --config production.yaml
+
+Everything is as in 'gristmill up', but no handler runs here: tasks wait for workers that claim
+over HTTP, or for 'gristmill work'. Without a gristmill.yaml the store is served as it stands.";
 
 /// `work`.
 #[derive(Debug, Args)]
@@ -59,6 +71,15 @@ pub(crate) struct WorkArgs {
     /// Tell the handler the store's URL in GRISTMILL_STORE; it may hold a password
     #[arg(long)]
     pub(crate) with_store: bool,
+}
+
+/// `serve`.
+#[derive(Debug, Args)]
+#[command(after_help = SERVE)]
+pub(crate) struct ServeArgs {
+    /// The configuration [default: gristmill.yaml, where there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// `up`.

@@ -140,6 +140,7 @@ impl Command {
         use gristmill::port::Action;
         Ok(match typed {
             Typed::Up(args) => Command::Up(up::Up::meant(args)),
+            Typed::Serve(args) => Command::Up(up::Up::without_handlers(args)),
             Typed::Queue(args::QueueCommand::Add(args)) => {
                 Command::QueueAdd(queue::Add::meant(args)?)
             }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::Cell;
+use gristmill::core::Counters;
 use gristmill::{QueueName, QueueStats};
 use serde::Serialize;
 
@@ -31,6 +32,8 @@ struct StatsJson<'a> {
     wait_ms: u64,
     paused: bool,
     blocked: u64,
+    /// What happened since the queue was declared.
+    counters: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Stats {
@@ -75,6 +78,7 @@ impl Stats {
 
 fn json(stats: &QueueStats) -> StatsJson<'_> {
     let wait = stats.oldest_ready.unwrap_or(Duration::ZERO);
+    let counters = Counters::NAMES.iter().zip(stats.counters.values());
     StatsJson {
         queue: stats.queue.as_str(),
         ready: stats.ready,
@@ -85,6 +89,7 @@ fn json(stats: &QueueStats) -> StatsJson<'_> {
         total: stats.total(),
         wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
         paused: stats.paused,
+        counters: counters.map(|(name, n)| ((*name).to_owned(), n.into())).collect(),
     }
 }
 

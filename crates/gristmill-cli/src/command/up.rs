@@ -1,4 +1,5 @@
-//! `up`: everything the configuration describes, in one process.
+//! `up`: everything the configuration describes, in one process; and `serve`, which
+//! is the same without handlers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,40 +13,81 @@ use gristmill::schedule::Scheduler;
 use gristmill::signal::Signals;
 use gristmill::worker::Worker;
 use gristmill::{Mill, StoreUrl};
+use gristmill_server::{Listen, Options, Port, Server};
 
 use super::Session;
 use super::queue::change_text;
 use super::schedules::rule_text;
-use crate::args::UpArgs;
+use crate::args::{ServeArgs, UpArgs};
 use crate::config::{self, Config, QueueConfig};
 use crate::contracts::Contracts;
 use crate::exec::{Broken, Children, Exec};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, count};
-use crate::serve::{Staffed, Tell, say, serve};
+use crate::serve::{Beside, Staffed, Tell, say, serve};
 use crate::store;
 
 /// Run what this file describes.
 #[derive(Debug)]
 pub(crate) struct Up {
     config: PathBuf,
+    /// Handlers run here.
+    handles: bool,
+    /// The file was asked for by name, or is needed.
+    needs_file: bool,
 }
 
 impl Up {
     pub(crate) fn meant(args: UpArgs) -> Self {
-        Up { config: args.config }
+        Up { config: args.config, handles: true, needs_file: true }
+    }
+
+    /// `serve`.
+    pub(crate) fn without_handlers(args: ServeArgs) -> Self {
+        let needs_file = args.config.is_some();
+        let config = args.config.unwrap_or_else(|| config::FILE.into());
+        Up { config, handles: false, needs_file }
+    }
+
+    /// What is to run.
+    fn read(&self) -> Result<Config, Failure> {
+        if !self.needs_file && !self.config.exists() {
+            return Ok(Config::default());
+        }
+        let mut config = config::read(&self.config)?;
+        if !self.handles {
+            config.queues.iter_mut().for_each(|queue| queue.exec = None);
+        }
+        Ok(config)
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
-        let config = config::read(&self.config)?;
+        let config = self.read()?;
+        let listen = listen(&config)?;
         // Before anything is opened: a mistake must not leave a store behind.
-        if config.schedules.is_empty() && config.queues.iter().all(|queue| queue.exec.is_none()) {
+        if !self.handles && listen == Listen::Off {
+            let why = "HTTP is off and no handler is to run, so there is nothing to serve: say an \
+                       address with 'listen:' or GRISTMILL_LISTEN";
+            return Err(Failure::new(Exit::Usage, "config", why));
+        }
+        if listen == Listen::Off
+            && config.schedules.is_empty()
+            && config.queues.iter().all(|queue| queue.exec.is_none())
+        {
             return Err(Failure::new(
                 Exit::Usage,
                 "config",
-                "no queue has a handler and there are no schedules: give a queue an 'exec:' command",
+                "no queue has a handler, there are no schedules, and HTTP is off: give a queue an \
+                 'exec:' command, or say an address with 'listen:'",
             ));
         }
+        let port = match listen {
+            Listen::Off => None,
+            Listen::At(address) => {
+                let taken = Port::take(address).await;
+                Some(taken.map_err(|why| Failure::new(Exit::Wrong, "listen", why.to_string()))?)
+            }
+        };
         let url = session.store.clone().or_else(|| config.store.clone());
         let url = url.unwrap_or_else(store::default);
         let mill = store::open_to_stay(&url).await?;
@@ -64,11 +106,18 @@ impl Up {
             say(format_args!("{}; {}", ahead.found, ahead.remedy));
         }
         let program = self.program(session, &url);
-        introduce(session.output, &self.config, &url, &program, &config, &seeded)?;
+        let http = port.as_ref().map(|port| format!("http://{}", port.address()));
+        let file = (self.needs_file || self.config.exists()).then_some(self.config.as_path());
+        let places = Places { file, url: &url, http: http.as_deref() };
+        introduce(session.output, &places, &program, &config, &seeded)?;
         let children = Children::default();
         let workers = workers(&mill, &url, &config, session.output, &children, &contracts);
-        let scheduler = Some(Scheduler::new(&mill));
-        let served = serve(&signals, &mill, workers, scheduler, &children, Tell::All).await?;
+        let options = Options { sweeps: workers.is_empty() };
+        let beside = Beside {
+            scheduler: Some(Scheduler::new(&mill)),
+            http: port.map(|port| Server::new(port, &mill, options)),
+        };
+        let served = serve(&signals, &mill, workers, beside, &children, Tell::All).await?;
         say(format_args!("stopped; {} done this time", count(served.report.done, "task")));
         served.interrupted(false)
     }
@@ -90,6 +139,26 @@ impl Up {
             Program { called, first: Some(first) }
         }
     }
+}
+
+/// The variable that says where to listen, over what the file says.
+const LISTEN: &str = "GRISTMILL_LISTEN";
+
+/// Where HTTP is served.
+fn listen(config: &Config) -> Result<Listen, Failure> {
+    match std::env::var(LISTEN) {
+        Ok(said) if !said.is_empty() => {
+            said.parse().map_err(|why: String| Failure::usage(format!("{LISTEN}: {why}")))
+        }
+        _ => Ok(config.listen.unwrap_or_default()),
+    }
+}
+
+/// Where things are.
+struct Places<'a> {
+    file: Option<&'a Path>,
+    url: &'a StoreUrl,
+    http: Option<&'a str>,
 }
 
 /// How to reach the store that is served.
@@ -237,18 +306,18 @@ fn shared_processors(config: &Config) -> Option<usize> {
 /// Says where things are and what to try next.
 fn introduce(
     output: Output,
-    file: &Path,
-    url: &StoreUrl,
+    places: &Places<'_>,
     program: &Program,
     config: &Config,
     seeded: &Seeded,
 ) -> Result<(), Failure> {
-    let file = file.display().to_string();
+    let Places { file, url, http } = places;
+    let file = file.map_or_else(|| "none".to_owned(), |file| file.display().to_string());
     if output.json {
         let queues: Vec<&str> = config.queues.iter().map(|queue| queue.name.as_str()).collect();
         let schedules: Vec<&str> = config.schedules.iter().map(|s| s.name.as_str()).collect();
         return output.value(&serde_json::json!({
-            "store": url.to_string(), "config": file, "queues": queues,
+            "store": url.to_string(), "config": file, "http": http, "queues": queues,
             "schedules": schedules,
             "seeded": seeded.put, "seeded_before": seeded.stood,
         }));
@@ -265,7 +334,7 @@ fn introduce(
             None => format!("{} (no handler here)", queue.name),
         })
         .collect();
-    let mut queues = queues.join(", ");
+    let mut queues = if queues.is_empty() { "as they stand".to_owned() } else { queues.join(", ") };
     if let Some(shared) = shared {
         queues += &format!("; a manager moves {}", count(shared as u64, "processor"));
     }
@@ -282,6 +351,7 @@ fn introduce(
         "gristmill {version} is up
   store      {url}
   config     {file}
+  http       {served}
   queues     {queues}
   schedules  {schedules}
   seeded     {put} ({stood} put before)
@@ -291,11 +361,13 @@ In a second shell{before}, try:
   {program} put {first} '{{\"hello\":\"world\"}}'
   {program} schedules
   {program} failed
-  {program} retry --all
+  {program} retry --all{also}
 
 Stop with Ctrl-C.
 ",
         version = env!("CARGO_PKG_VERSION"),
+        served = http.map_or_else(|| "off".to_owned(), |http| format!("{http} (/docs)")),
+        also = http.map_or_else(String::new, |http| format!("\n  curl {http}/v1/stats")),
         put = count(seeded.put, "task"),
         stood = seeded.stood,
     ))

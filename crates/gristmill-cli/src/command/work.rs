@@ -16,7 +16,7 @@ use crate::contracts::Contracts;
 use crate::exec::{Broken, Children, Exec};
 use crate::failure::{Exit, Failure};
 use crate::output::count;
-use crate::serve::{Staffed, Tell, say, serve};
+use crate::serve::{Beside, Staffed, Tell, say, serve};
 use crate::store::Missing;
 
 /// Most processors of one worker: each may run a process.
@@ -106,7 +106,9 @@ impl Work {
             say(format_args!("working on {}; stop with Ctrl-C", names.join(", ")));
         }
         let staffed = Staffed { worker, queues, broken };
-        let served = serve(&signals, &mill, vec![staffed], None, &children, Tell::Trouble).await?;
+        let served =
+            serve(&signals, &mill, vec![staffed], Beside::default(), &children, Tell::Trouble)
+                .await?;
         let report = &served.report;
         if session.output.json {
             session.output.value(&as_json(report))?;

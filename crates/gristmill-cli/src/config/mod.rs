@@ -3,7 +3,7 @@
 //!
 //! The file becomes a tree of values with positions (`gristmill_contract::yaml`);
 //! reading it ([`read`]) collects mistakes instead of stopping at the first.
-//! HTTP and the dashboard will be further fields of the top level.
+//! The dashboard will be a further field of the top level.
 
 mod contracts;
 mod manager;
@@ -16,6 +16,7 @@ use gristmill::port::{NewTask, QueueName, ScheduleDeclaration};
 use gristmill::{SettingsPatch, StoreUrl, StoreUrlError};
 use gristmill_contract::yaml::{self, Fields, Mistakes, Node, queue_settings};
 use gristmill_contract::{Contract, ContractError};
+use gristmill_server::Listen;
 
 use crate::failure::Failure;
 use crate::secret::hidden_in_config;
@@ -31,6 +32,8 @@ pub(crate) struct Config {
     pub(crate) queues: Vec<QueueConfig>,
     pub(crate) schedules: Vec<ScheduleDeclaration>,
     pub(crate) seed: Vec<Seed>,
+    /// Where HTTP is served, if anything was said.
+    pub(crate) listen: Option<Listen>,
     /// What was said about the manager, if anything was.
     pub(crate) manager: Option<ManagerConfig>,
 }
@@ -181,6 +184,7 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
     let mut contracts = None;
     if let Some(mut top) = Fields::of(&tree, "the configuration", &mut mistakes) {
         config.store = store(&mut top, &mut mistakes);
+        config.listen = listen(&mut top, &mut mistakes);
         contracts = contracts::read(&mut top, folder, &mut config, &mut mistakes);
         for node in top.list("queues", &mut mistakes) {
             queue(node, &mut config, &mut mistakes);
@@ -195,7 +199,7 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
         for node in seed {
             seed::read(node, &mut config, &mut mistakes);
         }
-        let known = ["store", "contracts", "queues", "schedules", "manager", "seed"];
+        let known = ["store", "listen", "contracts", "queues", "schedules", "manager", "seed"];
         top.done(&known, &mut mistakes);
         if config.queues.is_empty() && mistakes.is_empty() && contracts.is_none() {
             mistakes.add(&tree, "there are no queues: add one under 'queues:'".to_owned());
@@ -218,6 +222,20 @@ fn store(top: &mut Fields<'_>, mistakes: &mut Mistakes) -> Option<StoreUrl> {
             let error: StoreUrlError = error;
             if let Some(at) = at {
                 mistakes.add(at, error.to_string());
+            }
+            None
+        }
+    }
+}
+
+/// Where HTTP is served.
+fn listen(top: &mut Fields<'_>, mistakes: &mut Mistakes) -> Option<Listen> {
+    let said = top.text("listen", mistakes)?;
+    match said.parse() {
+        Ok(listen) => Some(listen),
+        Err(why) => {
+            if let Some(at) = top.node("listen") {
+                mistakes.add(at, why);
             }
             None
         }
@@ -278,6 +296,7 @@ mod tests {
     fn a_whole_file_is_read() {
         let text = "
 store: sqlite://a.db
+listen: off
 queues:
   - name: emails
     settings: {max_attempts: 3, timeout: 30s, backoff: {base: 1s, jitter: false}, keep_done: no}
@@ -290,6 +309,7 @@ seed:
 ";
         let config = parse(text).expect("a configuration");
         assert_eq!(config.queues.len(), 2);
+        assert_eq!(config.listen, Some(Listen::Off));
         let emails = config.queues.first().expect("emails");
         assert_eq!(emails.settings.max_attempts, Some(Some(3)));
         assert_eq!(emails.settings.backoff.map(|b| b.jitter), Some(false));
@@ -306,6 +326,7 @@ seed:
     fn every_mistake_is_told_with_its_place() {
         let text = "
 store: mysql://x
+listen: 0.0.0.0:80
 queues:
   - name: emails
     settings: {timeuot: 30s, lease: 5, backoff: 2s}
@@ -321,20 +342,21 @@ when: now
         let shown = mistakes.shown("a.yaml", text);
         for part in [
             "a.yaml:2:8: there is no store 'mysql:'",
-            "a.yaml:5:16: there is no setting 'timeuot'; did you mean 'timeout'?",
-            "a.yaml:5:37: lease: '5' is not a duration: the unit is missing",
-            "a.yaml:5:40: backoff has parts",
-            "a.yaml:6:11: exec is empty",
-            "a.yaml:7:17: processors wants a whole number from 1 to 1000",
-            "a.yaml:8:5: a queue has no field 'nam'; did you mean 'name'?",
+            "a.yaml:3:9: '0.0.0.0:80' is no address to listen at: only this machine",
+            "a.yaml:6:16: there is no setting 'timeuot'; did you mean 'timeout'?",
+            "a.yaml:6:37: lease: '5' is not a duration: the unit is missing",
+            "a.yaml:6:40: backoff has parts",
+            "a.yaml:7:11: exec is empty",
+            "a.yaml:8:17: processors wants a whole number from 1 to 1000",
+            "a.yaml:9:5: a queue has no field 'nam'; did you mean 'name'?",
             "a queue needs a field 'name'",
             "there is no queue 'emials' in this file; did you mean 'emails'?",
             "a task to seed needs a field 'id'",
-            "a.yaml:12:1: the configuration has no field 'when'",
+            "a.yaml:13:1: the configuration has no field 'when'",
         ] {
             assert!(shown.contains(part), "missing: {part}\n{shown}");
         }
-        assert!(shown.contains("  5 |     settings: {timeuot: 30s"), "{shown}");
+        assert!(shown.contains("  6 |     settings: {timeuot: 30s"), "{shown}");
     }
 
     #[test]

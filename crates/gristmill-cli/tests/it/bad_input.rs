@@ -165,6 +165,8 @@ fn standing(place: &Place) -> Value {
     let mut stats = place.json(&["stats"]);
     for queue in stats.as_array_mut().unwrap() {
         queue.as_object_mut().unwrap().remove("wait_ms");
+        // A refused put is counted as such, rightly.
+        queue.as_object_mut().unwrap().remove("counters");
     }
     Value::Array(vec![
         stats,

@@ -16,6 +16,7 @@ mod copy;
 mod doctor;
 mod exec;
 mod files;
+mod http;
 mod init;
 mod looking;
 mod orphan;

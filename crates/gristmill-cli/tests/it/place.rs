@@ -62,6 +62,8 @@ impl Place {
             .current_dir(self.dir.path().join(&self.below))
             .env_remove("GRISTMILL_STORE")
             .env_remove("GRISTMILL_LOG")
+            // Several run on one machine at once: those about HTTP say any free port.
+            .env("GRISTMILL_LISTEN", "off")
             .env("USER", "tester")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -1,0 +1,111 @@
+//! `up` and `serve` over HTTP: where they listen, what they say when they cannot, and
+//! a task from curl to its handler.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::place::{Place, Running, eventually};
+
+/// A service at a port of its own, and that port.
+pub(crate) fn started(place: &Place, words: &[&str]) -> (Running, String) {
+    let mut command = place.command(words);
+    command.env("GRISTMILL_LISTEN", "127.0.0.1:0");
+    let mut running = Running::of(&mut command);
+    let seen = Running::until(&mut running.stdout, "  http ");
+    let at = seen.last().unwrap().split("http://").nth(1).unwrap();
+    let address = at.split(' ').next().unwrap().to_owned();
+    Running::until(&mut running.stdout, "Stop with Ctrl-C");
+    (running, address)
+}
+
+/// One request; the status and the body.
+pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+}
+
+#[test]
+fn up_serves_http_beside_its_handlers() {
+    let place = Place::new();
+    place.write("gristmill.yaml", "queues:\n  - {name: emails, exec: 'cat > got'}\n");
+    let (up, address) = started(&place, &["up"]);
+    let (status, said) =
+        ask(&address, "POST", "/v1/queues/emails/tasks", r#"{"payload":{"to":"ada"}}"#);
+    assert_eq!(status, 201, "{said}");
+    eventually("the task is done", || place.stats("emails")["counters"]["done"] == 1);
+    assert_eq!(std::fs::read_to_string(place.path("got")).unwrap(), r#"{"to":"ada"}"#);
+    let (_, metrics) = ask(&address, "GET", "/metrics", "");
+    assert!(metrics.contains("gristmill_done_total{queue=\"emails\"} 1"), "{metrics}");
+    assert!(
+        metrics.contains("queue_tasks_in_progress{queue=\"emails\",queue_num=\"10000\"} 0"),
+        "{metrics}"
+    );
+    up.signal(Signal::TERM);
+    let (code, _, stderr) = up.end();
+    assert_eq!(code, 0, "{stderr}");
+}
+
+#[test]
+fn serve_runs_no_handler_and_needs_no_file() {
+    let place = Place::with(&[&["emails", "lease=1s"]]);
+    let (serve, address) = started(&place, &["serve"]);
+    ask(&address, "POST", "/v1/queues/emails/tasks", r#"{"payload":1}"#);
+    let claim = r#"{"queues":["emails"],"worker":"w"}"#;
+    let claimed: Value =
+        serde_json::from_str(&ask(&address, "POST", "/v1/claims", claim).1).unwrap();
+    assert_eq!(claimed["tasks"][0]["payload"], 1);
+    // Nobody else is there to take the task back when its worker is gone.
+    eventually("the lease ends", || place.stats("emails")["counters"]["expired"] == 1);
+    drop(serve);
+    place.write("gristmill.yaml", "queues:\n  - {name: emails, exec: 'touch ran'}\n");
+    let (serve, address) = started(&place, &["serve"]);
+    let claimed: Value =
+        serde_json::from_str(&ask(&address, "POST", "/v1/claims", claim).1).unwrap();
+    assert_eq!(claimed["tasks"][0]["attempt"], 2);
+    assert!(!place.path("ran").exists());
+    drop(serve);
+}
+
+#[test]
+fn a_port_that_is_taken_is_a_clear_error() {
+    let place = Place::new();
+    place.write("gristmill.yaml", "queues:\n  - {name: emails, exec: cat}\n");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = place.command(&["up"]).env("GRISTMILL_LISTEN", &address).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in [&*address, "in use", "listen:", "GRISTMILL_LISTEN", "off"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!place.path("gristmill.db").exists(), "a start that failed left a store");
+}
+
+#[test]
+fn only_this_machine_is_served() {
+    let place = Place::new();
+    place.write("gristmill.yaml", "queues:\n  - {name: emails, exec: cat}\n");
+    for (listen, part) in [("0.0.0.0:4747", "only this machine"), ("nonsense", "an IP address")] {
+        let output = place.command(&["up"]).env("GRISTMILL_LISTEN", listen).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains(part), "{said}");
+    }
+    place.write("gristmill.yaml", "listen: 0.0.0.0:80\nqueues:\n  - {name: emails, exec: cat}\n");
+    let answer = place.run(&["config", "check"]);
+    assert!(answer.stderr.contains("gristmill.yaml:1:9") && answer.code == 2, "{answer:?}");
+    place.write("gristmill.yaml", "listen: off\nqueues:\n  - {name: emails, exec: cat}\n");
+    let answer = place.run(&["serve"]);
+    assert!(answer.code == 2 && answer.stderr.contains("nothing to serve"), "{answer:?}");
+}

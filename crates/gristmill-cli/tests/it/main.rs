@@ -24,6 +24,7 @@ mod place;
 mod postgres;
 mod postgres_damaged;
 mod postgres_defaults;
+mod python;
 mod readme;
 mod round_trip;
 mod schedules;

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use gristmill::core::{Claim, ClaimedTask, ExtendAnswer, Extension, Token, WorkerId};
-use gristmill::{QueueName, State, TaskId};
+use gristmill::port::{Claim, ClaimedTask, ExtendAnswer, Extension, Token, WorkerId};
+use gristmill::{QueueName, TaskId, TaskState};
 
 use crate::problem::Answer;
 use crate::service::Service;
@@ -122,7 +122,7 @@ impl Held {
         for known in &held.tasks {
             let task = service.store.get(known.id).await?;
             let ours = task.filter(|task| {
-                task.state == State::Processing
+                task.state == TaskState::Processing
                     && task.claims == known.claims
                     && task.lease.as_ref().is_some_and(|lease| lease.worker == held.worker)
             });

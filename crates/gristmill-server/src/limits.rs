@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gristmill::core::Limits;
+use gristmill::port::Limits;
 
 /// Most connections at once. Of more, one that waits for a request is closed.
 pub(crate) const CONNECTIONS: usize = 1_024;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use gristmill::core::Counters;
+use gristmill::port::Counters;
 use gristmill::{QueueName, QueueStats};
 
 use crate::service::Service;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use gristmill::core::NameError;
+use gristmill::port::NameError;
 use gristmill::{Refusal, StoreError};
 use serde_json::{Map, Value, json};
 

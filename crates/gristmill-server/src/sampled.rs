@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use gristmill::core::WorkerId;
+use gristmill::port::WorkerId;
 use gristmill::{QueueName, QueueStats};
 use tokio::sync::Mutex;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::Cell;
-use gristmill::core::Counters;
+use gristmill::port::Counters;
 use gristmill::{QueueName, QueueStats};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gristmill::core::{Claim, ClaimedTask, ExtendAnswer, Extension, Headers, Token, WorkerId};
+use gristmill::port::{Claim, ClaimedTask, ExtendAnswer, Extension, Headers, Token, WorkerId};
 use gristmill::{QueueName, TaskId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub(crate) struct Wanted {
 }
 
 impl ClaimIn {
-    pub(crate) fn meant(self, limits: &gristmill::core::Limits) -> Answer<Wanted> {
+    pub(crate) fn meant(self, limits: &gristmill::port::Limits) -> Answer<Wanted> {
         let mut queues = Vec::new();
         for (at, name) in self.queues.iter().enumerate() {
             let name = queue(&format!("queues[{at}]"), name)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gristmill::core::{Token, WorkerId};
+use gristmill::port::{Token, WorkerId};
 use gristmill::{QueueName, TaskId};
 use gristmill_contract::duration;
 use serde::{Deserialize, Deserializer};

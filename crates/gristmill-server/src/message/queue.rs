@@ -1,7 +1,7 @@
 //! A queue: what is declared or changed of it, and how it is shown.
 
 use gristmill::SettingsPatch;
-use gristmill::core::{Declared, Queue};
+use gristmill::port::{Declared, Queue};
 use gristmill_contract::settings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,8 +1,8 @@
 //! A schedule as it is shown, and what a fire by hand came to.
 
 use gristmill::Timestamp;
-use gristmill::core::policy::next_fire::FireTimes;
-use gristmill::core::{FireAnswer, Rule, Schedule};
+use gristmill::port::policy::next_fire::FireTimes;
+use gristmill::port::{FireAnswer, Rule, Schedule};
 use serde::Serialize;
 
 use super::answer::PutOut;

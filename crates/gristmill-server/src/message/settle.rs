@@ -1,6 +1,6 @@
 //! Settlements: how attempts ended, and what became of them.
 
-use gristmill::core::{Became, FollowUp, Outcome, SettleAnswer, Settlement, When};
+use gristmill::port::{Became, FollowUp, Outcome, SettleAnswer, Settlement, When};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! A queue's numbers.
 
 use gristmill::QueueStats;
-use gristmill::core::{Counters, Minute};
+use gristmill::port::{Counters, Minute};
 use serde::Serialize;
 use serde_json::Map;
 

@@ -1,6 +1,6 @@
 //! A task to be put, and a stored task as it is shown.
 
-use gristmill::core::{Headers, NewTask, Start};
+use gristmill::port::{Headers, NewTask, Start};
 use gristmill::{Encoding, Payload, Task, Timestamp};
 use gristmill_contract::base64;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -218,9 +218,9 @@ impl<'a> TaskOut<'a> {
 /// Where a task stands: pending is told apart, as in stats.
 pub(crate) fn standing(task: &Task, now: Timestamp) -> &'static str {
     match task.state {
-        gristmill::State::Pending if task.blocked => "blocked",
-        gristmill::State::Pending if task.run_at > now => "delayed",
-        gristmill::State::Pending => "ready",
+        gristmill::TaskState::Pending if task.blocked => "blocked",
+        gristmill::TaskState::Pending if task.run_at > now => "delayed",
+        gristmill::TaskState::Pending => "ready",
         other => other.as_str(),
     }
 }

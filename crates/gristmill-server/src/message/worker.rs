@@ -1,6 +1,6 @@
 //! A worker as the store knows it.
 
-use gristmill::core::WorkerView;
+use gristmill::port::WorkerView;
 use serde::Serialize;
 
 use super::fields::millis;

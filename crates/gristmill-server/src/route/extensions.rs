@@ -1,7 +1,7 @@
 //! `POST /v1/extensions` and `/v1/claims/{token}/extend`: more time under leases.
 
 use axum::http::StatusCode;
-use gristmill::core::{ExtendAnswer, Extension};
+use gristmill::port::{ExtendAnswer, Extension};
 
 use super::now;
 use crate::call::{self, Call};

@@ -16,7 +16,7 @@ pub(crate) mod stream;
 pub(crate) mod tasks;
 
 use gristmill::Timestamp;
-use gristmill::core::{Clock, SystemClock};
+use gristmill::port::{Clock, SystemClock};
 
 /// Now, by this machine: for what is shown, never for what is decided.
 pub(crate) fn now() -> Timestamp {

@@ -6,7 +6,7 @@
 
 use axum::http::StatusCode;
 use gristmill::TaskId;
-use gristmill::core::{Action, Operation, OperationAnswer, Selection, TaskFilter};
+use gristmill::port::{Action, Operation, OperationAnswer, Selection, TaskFilter};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 

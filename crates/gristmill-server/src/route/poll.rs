@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::core::{Claim, ClaimRequest, Outcome, Settlement, Token};
+use gristmill::port::{Claim, ClaimRequest, Outcome, Settlement, Token};
 use gristmill::{StoreError, TaskId};
 use tokio::sync::oneshot;
 use tokio::time::Instant;

@@ -3,7 +3,7 @@
 //! The one place where tasks enter through this crate, with `stream.rs`.
 
 use axum::http::StatusCode;
-use gristmill::core::{NewTask, PutReport, PutRequest};
+use gristmill::port::{NewTask, PutReport, PutRequest};
 use gristmill::{PutAnswer, QueueName, Refusal};
 use serde::Deserialize;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! `/v1/queues`: declare, change, pause, resume, reset, look.
 
 use axum::http::StatusCode;
-use gristmill::core::{Declaration, Origin};
+use gristmill::port::{Declaration, Origin};
 use gristmill::{QueueName, StoreError};
 
 use crate::call::{self, Call};

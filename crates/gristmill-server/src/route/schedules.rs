@@ -1,8 +1,8 @@
 //! `/v1/schedules`: what fires when; pausing, resuming, firing and removing.
 
 use axum::http::StatusCode;
-use gristmill::core::name::did_you_mean;
-use gristmill::core::{FireAnswer, Schedule, ScheduleName};
+use gristmill::port::name::did_you_mean;
+use gristmill::port::{FireAnswer, Schedule, ScheduleName};
 use serde_json::json;
 
 use super::now;

@@ -1,7 +1,7 @@
 //! `POST /v1/settlements`: how attempts ended, each with its answer.
 
 use axum::http::StatusCode;
-use gristmill::core::SettleAnswer;
+use gristmill::port::SettleAnswer;
 
 use crate::call::{self, Call};
 use crate::message::settle::{SettlementIn, SettlementOut};

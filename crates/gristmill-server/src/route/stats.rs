@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use gristmill::core::stats::MINUTES_KEPT;
+use gristmill::port::stats::MINUTES_KEPT;
 use serde::Deserialize;
 use serde_json::json;
 

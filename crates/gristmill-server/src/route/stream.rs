@@ -17,7 +17,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use gristmill::QueueName;
-use gristmill::core::NewTask;
+use gristmill::port::NewTask;
 use http_body_util::BodyExt;
 use tokio::sync::mpsc;
 use tokio::time::Instant;

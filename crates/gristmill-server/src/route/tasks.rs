@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use gristmill::core::observed::StoreEvent;
-use gristmill::core::{
+use gristmill::port::observed::StoreEvent;
+use gristmill::port::{
     Became, KeyStanding, ListRequest, Order, SettleAnswer, StandingPlace, TaskFilter,
 };
-use gristmill::{State, Task, TaskId, Timestamp};
+use gristmill::{Task, TaskId, TaskState, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::Instant;
@@ -55,10 +55,10 @@ impl FilterIn {
             |field: &str, said: Option<String>| said.map(|said| text(field, said, 512)).transpose();
         let (state, part) = match self.state.as_deref() {
             None => (None, None),
-            Some("ready") => (Some(State::Pending), Some("ready")),
-            Some("delayed") => (Some(State::Pending), Some("delayed")),
-            Some("blocked") => (Some(State::Pending), Some("blocked")),
-            Some(name) => match name.parse::<State>() {
+            Some("ready") => (Some(TaskState::Pending), Some("ready")),
+            Some("delayed") => (Some(TaskState::Pending), Some("delayed")),
+            Some("blocked") => (Some(TaskState::Pending), Some("blocked")),
+            Some(name) => match name.parse::<TaskState>() {
                 Ok(state) => (Some(state), None),
                 Err(_) => {
                     let why = "use ready, delayed, blocked, pending, processing, failed or done";
@@ -238,7 +238,7 @@ pub(crate) async fn get(call: Call) -> Answer {
 
 /// Whether nothing more happens to it by itself.
 fn is_over(task: &Task) -> bool {
-    matches!(task.state, State::Failed | State::Done)
+    matches!(task.state, TaskState::Failed | TaskState::Done)
 }
 
 fn outcome(answer: &SettleAnswer) -> Option<&'static str> {

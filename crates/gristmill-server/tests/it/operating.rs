@@ -118,7 +118,7 @@ async fn schedules_are_seen_paused_fired_and_removed() {
     let site = Site::with(&["a"]).await;
     let hour = std::time::Duration::from_secs(3600);
     let payload = gristmill::Payload::json("1");
-    site.mill.schedule("hourly").every(hour).puts_raw("a", payload).await.unwrap();
+    site.mill.schedule("hourly").every(hour).puts(gristmill::Put::raw("a", payload)).await.unwrap();
     let listed = site.get("/v1/schedules").await.json();
     assert_eq!(
         (&listed[0]["schedule"], &listed[0]["every_ms"]),

@@ -40,4 +40,8 @@ pub(crate) struct BenchArgs {
     /// Only these measurements, by the name of their row
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
+
+    /// Put so many tasks as a measurement's other process, and say when
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) produce: Option<u32>,
 }

@@ -4,6 +4,7 @@
 //! a machine that is busy for a while is busy for both. Durability is always
 //! on; a row of a store that keeps nothing says so.
 
+mod across;
 mod cost;
 mod files;
 mod load;
@@ -16,6 +17,7 @@ mod worker;
 
 use std::time::Duration;
 
+pub(crate) use across::produce;
 pub(crate) use cost::Cost;
 pub(crate) use load::BenchError;
 pub(crate) use step::{Step, Target};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gristmill::{PostgresUrl, StoreUrl};
 
 use super::load::BenchError;
-use super::{Measured, Plan, files, memory, postgres, sqlite, start, worker};
+use super::{Measured, Plan, across, files, memory, postgres, sqlite, start, worker};
 
 /// Where it is measured.
 #[derive(Debug)]
@@ -35,11 +35,13 @@ pub(crate) enum Step {
     StartSqlite,
     StartFiles,
     StartPostgres,
+    StartAcross,
+    Idle,
 }
 
 use Step::{
-    AwkwardDrain, BulkPut, ClaimSettle, MemoryCycle, Put8, Put64, Put256, StartFiles, StartMemory,
-    StartPostgres, StartSqlite, WorkerDrain,
+    AwkwardDrain, BulkPut, ClaimSettle, Idle, MemoryCycle, Put8, Put64, Put256, StartAcross,
+    StartFiles, StartMemory, StartPostgres, StartSqlite, WorkerDrain,
 };
 
 impl Step {
@@ -58,6 +60,8 @@ impl Step {
             StartSqlite => "start_sqlite",
             StartFiles => "start_files",
             StartPostgres => "start_postgres",
+            StartAcross => "start_across",
+            Idle => "idle",
         }
     }
 
@@ -74,6 +78,8 @@ impl Step {
             MemoryCycle => "put, claim and done in memory",
             StartMemory => "put to start in memory",
             StartSqlite | StartFiles | StartPostgres => "put to start",
+            StartAcross => "put by another process to start",
+            Idle => "an idle worker",
         }
     }
 }
@@ -103,11 +109,19 @@ impl Target {
                 MemoryCycle,
                 StartMemory,
                 StartSqlite,
+                StartAcross,
             ],
-            Target::Files(_) => &[BulkPut, ClaimSettle, WorkerDrain, StartFiles],
-            Target::Postgres(_) => {
-                &[BulkPut, ClaimSettle, WorkerDrain, AwkwardDrain, Put8, StartPostgres]
-            }
+            Target::Files(_) => &[BulkPut, ClaimSettle, WorkerDrain, StartFiles, StartAcross],
+            Target::Postgres(_) => &[
+                BulkPut,
+                ClaimSettle,
+                WorkerDrain,
+                AwkwardDrain,
+                Put8,
+                StartPostgres,
+                StartAcross,
+                Idle,
+            ],
         }
     }
 
@@ -122,6 +136,7 @@ impl Target {
                 Put64 => sqlite::callers(folder, plan, 64, step.name()).await?.into(),
                 Put256 => sqlite::callers(folder, plan, 256, step.name()).await?.into(),
                 StartSqlite => start::on_sqlite(folder, plan).await?.into(),
+                StartAcross => across::on_sqlite(folder, plan).await?,
                 other => return Err(BenchError::NotHere(other.name())),
             },
             (Target::Files(folder), step) => match step {
@@ -129,6 +144,7 @@ impl Target {
                 ClaimSettle => files::claim_settle(folder, plan).await?.into(),
                 WorkerDrain => worker::on_files(folder, plan).await?.into(),
                 StartFiles => start::on_files(folder, plan).await?.into(),
+                StartAcross => across::on_files(folder, plan).await?,
                 other => return Err(BenchError::NotHere(other.name())),
             },
             (Target::Postgres(url), step) => match step {
@@ -138,6 +154,8 @@ impl Target {
                 AwkwardDrain => postgres::awkward::drains(url, plan).await?,
                 Put8 => postgres::put::callers(url, plan).await?.into(),
                 StartPostgres => start::on_postgres(url, plan).await?,
+                StartAcross => across::on_postgres(url, plan).await?,
+                Idle => postgres::idle::worker(url, plan).await?,
                 other => return Err(BenchError::NotHere(other.name())),
             },
             (Target::Memory, other) => return Err(BenchError::NotHere(other.name())),

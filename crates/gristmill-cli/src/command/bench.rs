@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Session;
 use crate::args::BenchArgs;
-use crate::bench::{BenchError, Cost, Measured, Plan, Row, Step, Target};
+use crate::bench::{BenchError, Cost, Measured, Plan, Row, Step, Target, produce};
 use crate::failure::{Exit, Failure};
 use crate::output::table;
 use crate::progress;
@@ -19,6 +19,8 @@ pub(crate) struct Bench {
     plan: Plan,
     folder: PathBuf,
     only: Vec<String>,
+    /// The other process of a measurement that has one.
+    produce: Option<usize>,
 }
 
 /// A measured rate under its stable names.
@@ -60,10 +62,15 @@ enum EntryJson<'a> {
 impl Bench {
     pub(crate) fn meant(args: BenchArgs) -> Self {
         let plan = Plan { tasks: args.tasks as usize, rounds: args.rounds as usize };
-        Bench { plan, folder: args.folder, only: args.only }
+        let produce = args.produce.map(|puts| puts as usize);
+        Bench { plan, folder: args.folder, only: args.only, produce }
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        if let Some(puts) = self.produce {
+            let said = produce(&session.url(), puts).await.map_err(failure)?;
+            return session.output.line(said);
+        }
         if !self.folder.is_dir() {
             let folder = self.folder.display();
             return Err(Failure::usage(format!("--folder {folder} is no folder: make it first")));

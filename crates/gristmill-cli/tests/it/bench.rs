@@ -37,6 +37,17 @@ fn assert_time(rows: &[Value], name: &str) {
     assert!(micros("bare_p50_us") <= micros("bare_p99_us"), "{row}");
 }
 
+/// Times of what another process put.
+fn assert_across(rows: &[Value]) {
+    for name in ["start_across", "start_across_put"] {
+        let row = row(rows, name);
+        let micros = |field: &str| row[field].as_f64().unwrap();
+        assert!(micros("p50_us") <= micros("p99_us"), "{row}");
+        assert_eq!(row["durable"], true, "{row}");
+    }
+    assert!(row(rows, "start_across_put")["p50_us"].as_f64() > Some(0.0), "nothing was put");
+}
+
 fn assert_nothing_left(place: &Place) {
     assert_eq!(std::fs::read_dir(place.path(".")).unwrap().count(), 0);
 }
@@ -49,6 +60,7 @@ fn sqlite_is_measured_in_files_that_are_away_afterwards() {
         assert_rate(&rows, name);
     }
     assert_time(&rows, "start_sqlite");
+    assert_across(&rows);
     assert_eq!(row(&rows, "memory_cycle")["durable"], false);
     assert_nothing_left(&place);
 }
@@ -75,6 +87,7 @@ fn a_spool_is_measured_in_folders_that_are_away_afterwards() {
         assert_rate(&rows, name);
     }
     assert_time(&rows, "start_files");
+    assert_across(&rows);
     assert_nothing_left(&place);
 }
 
@@ -101,6 +114,8 @@ fn postgres_is_measured_with_what_it_costs_the_server() {
     for name in ["start_postgres", "start_postgres_other", "start_postgres_put"] {
         assert_time(&rows, name);
     }
+    assert_across(&rows);
+    assert!(row(&rows, "idle")["cost"].as_f64().is_some(), "what an idle worker costs");
     for name in ["wal_bulk_put", "wal_claim_settle", "wal_worker_drain"] {
         let cost = row(&rows, name);
         assert!(cost["cost"].as_f64() > Some(100.0), "less than was put or taken: {cost}");

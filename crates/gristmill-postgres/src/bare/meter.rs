@@ -11,6 +11,7 @@ use super::{APPLICATION, connect, reading};
 
 const WAL: &str = statement(include_str!("../sql/bare.sql"), "wal");
 const DEAD: &str = statement(include_str!("../sql/bare.sql"), "dead");
+const COMMITS: &str = statement(include_str!("../sql/bare.sql"), "commits");
 const OTHERS: &str = statement(include_str!("../sql/bare.sql"), "others");
 
 /// A server tells an idle connection's counts after ten seconds at the latest;
@@ -52,6 +53,18 @@ impl Meter {
         Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or_default())
     }
 
+    /// How many transactions the database has committed, reading ones too, once
+    /// all connections of the benchmark have ended: a server tells the counts of
+    /// idle ones late.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn commits(&self) -> Result<u64> {
+        self.alone().await?;
+        let row = self.client.query_one(COMMITS, &[]).await.map_err(reading)?;
+        Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or_default())
+    }
+
     /// The row versions of the store in `schema`, or without one of the bare
     /// table. Close what was measured before: counts are certain when a
     /// connection has ended.
@@ -59,13 +72,19 @@ impl Meter {
     /// # Errors
     /// When the server refuses.
     pub async fn dead(&self, schema: Option<&str>) -> Result<Dead> {
+        self.alone().await?;
+        let row = self.client.query_one(DEAD, &[&schema]).await.map_err(reading)?;
+        let count = |at: usize| u64::try_from(row.get::<_, i64>(at)).unwrap_or_default();
+        Ok(Dead { made: count(0), left: count(1), vacuums: count(2) })
+    }
+
+    /// Waits until all other connections of the benchmark have ended.
+    async fn alone(&self) -> Result<()> {
         let asked = Instant::now();
         while self.others().await? > 0 && asked.elapsed() < TOLD {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let row = self.client.query_one(DEAD, &[&schema]).await.map_err(reading)?;
-        let count = |at: usize| u64::try_from(row.get::<_, i64>(at)).unwrap_or_default();
-        Ok(Dead { made: count(0), left: count(1), vacuums: count(2) })
+        Ok(())
     }
 
     /// Connections of the benchmark beside this one.

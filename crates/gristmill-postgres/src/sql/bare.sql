@@ -66,6 +66,9 @@ SELECT coalesce(sum(s.n_tup_upd + s.n_tup_del), 0)::bigint,
   FROM pg_stat_all_tables s
  WHERE s.relid IN (SELECT m.oid FROM measured m UNION SELECT m.reltoastrelid FROM measured m)
 
+-- name: commits
+SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()
+
 -- name: others
 -- A connection's counts are certain to be told when it has ended.
 SELECT count(*) FROM pg_stat_activity

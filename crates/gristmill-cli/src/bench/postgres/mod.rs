@@ -2,6 +2,7 @@
 
 pub(super) mod awkward;
 pub(super) mod drain;
+pub(super) mod idle;
 pub(super) mod put;
 
 use gristmill::postgres::bare::{self, APPLICATION};
@@ -31,10 +32,14 @@ pub(super) async fn fresh(url: &PostgresUrl) -> Result<Mill, BenchError> {
 
 /// One more handle of the store that is there, with connections of its own.
 pub(super) async fn again(url: &PostgresUrl) -> Result<Mill, BenchError> {
+    Ok(Mill::open(&at(url)).await?)
+}
+
+/// Where the benchmark's own store is; it may hold a password.
+pub(super) fn at(url: &PostgresUrl) -> String {
     let url = url.reveal();
     let and = if url.contains('?') { '&' } else { '?' };
-    let at = format!("{url}{and}schema={SCHEMA}&application_name={APPLICATION}");
-    Ok(Mill::open(&at).await?)
+    format!("{url}{and}schema={SCHEMA}&application_name={APPLICATION}")
 }
 
 /// What one of so many tasks has of a total.

@@ -10,6 +10,7 @@
 //! It knows no SQL, no wire format and no runtime beyond timers and signals.
 
 pub mod assignment;
+pub mod bell;
 pub mod capability;
 pub mod claim;
 pub mod clock;
@@ -44,6 +45,7 @@ pub mod watchdog;
 pub mod worker;
 
 pub use assignment::{Assignment, Leadership, Published, Share};
+pub use bell::{Bell, Listening};
 pub use capability::Capabilities;
 pub use claim::{Claim, ClaimRequest, ClaimedTask};
 pub use clock::{Boot, Clock, ManualClock, SystemClock};

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use gristmill_core::{Clock, Crowd, Limits, Result, Signs, StoreError, Timestamp, WakeSignal};
+use gristmill_core::{
+    Bell, Clock, Crowd, Limits, Result, Signs, StoreError, Timestamp, WakeSignal,
+};
 
 use crate::ask::{Ask, Desk, Order};
 use crate::held::Held;
@@ -19,8 +21,6 @@ use crate::persist::{Sync, Unwritten};
 use crate::spool::Spool;
 use crate::under_way::UnderWay;
 
-/// What other processes do is looked for this often while someone waits.
-const LOOK: Duration = Duration::from_millis(50);
 /// A process that wrote within this time is given way to.
 const SHARED: Duration = Duration::from_secs(1);
 /// What a relaxed queue wrote is safe from a power cut after this.
@@ -33,8 +33,11 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) group: usize,
     pub(crate) busy_timeout: Duration,
+    pub(crate) look: Duration,
     pub(crate) intent_bytes: u64,
     pub(crate) wake: Arc<WakeSignal>,
+    /// Tells other processes.
+    pub(crate) bell: Bell,
     pub(crate) waiting: Arc<AtomicUsize>,
     pub(crate) signs: Signs,
     pub(crate) crowd: Arc<Crowd>,
@@ -54,6 +57,8 @@ pub(crate) struct Keeper {
     unsynced: Option<Instant>,
     /// When another process was last seen writing.
     shared: Option<Instant>,
+    /// When we last gave the lock back.
+    freed: Instant,
     /// The end was asked for while a group was gathered.
     closing: bool,
     /// The lock was not free within the time for it.
@@ -79,6 +84,7 @@ impl Keeper {
             under_way: None,
             unsynced,
             shared: None,
+            freed: Instant::now(),
             closing: false,
             locked_out: false,
         }
@@ -135,7 +141,7 @@ impl Keeper {
 
     /// How long to wait for the next request before something is due.
     fn patience(&self) -> Option<Duration> {
-        let look = (self.setup.waiting.load(Ordering::Acquire) > 0).then_some(LOOK);
+        let look = (self.setup.waiting.load(Ordering::Acquire) > 0).then_some(self.setup.look);
         let sync = self.unsynced.map(|since| RELAXED.saturating_sub(since.elapsed()));
         [look, sync].into_iter().flatten().min()
     }
@@ -150,7 +156,9 @@ impl Keeper {
     }
 
     fn run(&mut self, mut group: Vec<Box<dyn Ask>>) {
-        match self.turn(&mut group) {
+        let turn = self.turn(&mut group);
+        self.freed = Instant::now();
+        match turn {
             Ok(outcomes) => {
                 for (ask, outcome) in group.into_iter().zip(outcomes) {
                     ask.answer(outcome);
@@ -181,7 +189,7 @@ impl Keeper {
     /// One turn under the lock. Each outcome is true once this returns.
     fn turn(&mut self, group: &mut [Box<dyn Ask>]) -> std::result::Result<Vec<Result<()>>, Broken> {
         if self.shared.is_some_and(|since| since.elapsed() < SHARED) {
-            lock::give_way();
+            lock::give_way(self.freed);
         }
         let turn = self.lock.take(&self.setup.spool, self.setup.busy_timeout);
         self.locked_out = matches!(turn, Err(StoreError::Busy(_)));
@@ -243,6 +251,7 @@ impl Keeper {
         drop(turn);
         if !woken.is_empty() {
             self.setup.wake.wake(&woken);
+            self.setup.bell.ring();
         }
         Ok(outcomes)
     }

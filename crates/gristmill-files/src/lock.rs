@@ -77,7 +77,11 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Leaves the lock free for a moment, so that another process can have it.
-pub(crate) fn give_way() {
-    std::thread::sleep(OFTEN);
+/// Leaves the lock free for a moment after we had it, so that another process can
+/// have it. Who comes back later than that has left it free already.
+pub(crate) fn give_way(freed: Instant) {
+    let left = OFTEN.saturating_sub(freed.elapsed());
+    if !left.is_zero() {
+        std::thread::sleep(left);
+    }
 }

@@ -24,6 +24,9 @@ pub struct Options {
     pub create: bool,
     /// Most requests that share one write to the disk.
     pub group: usize,
+    /// How often other processes' commits are looked for while somebody waits:
+    /// beneath hearing of them, for what nobody told.
+    pub look: Duration,
     /// Bytes of intent after which the folder is synced and a new one begun.
     pub intent_bytes: u64,
 }
@@ -37,6 +40,7 @@ impl Default for Options {
             answer_within: Duration::from_secs(60),
             create: true,
             group: 1024,
+            look: Duration::from_millis(50),
             intent_bytes: 8 << 20,
         }
     }

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use gristmill_core::memory::State as Ledger;
-use gristmill_core::{Crowd, Limits, Result, StoreError, WakeSignal, Watchdog, lock_holder};
+use gristmill_core::{
+    Bell, Crowd, Limits, Listening, Result, StoreError, WakeSignal, Watchdog, lock_holder,
+};
 use tokio::sync::oneshot;
 
 use crate::Options;
@@ -32,6 +34,9 @@ pub struct FilesStore {
     pub(crate) spool: Spool,
     pub(crate) limits: Limits,
     pub(crate) wake: Arc<WakeSignal>,
+    bell: Bell,
+    /// Hears what other processes do, from the first who waits on.
+    listening: OnceLock<Option<Listening>>,
     pub(crate) crowd: Arc<Crowd>,
     waiting: Arc<AtomicUsize>,
     orders: Sender<Order>,
@@ -75,14 +80,18 @@ impl FilesStore {
         let wake = Arc::new(WakeSignal::default());
         let waiting = Arc::new(AtomicUsize::new(0));
         let crowd = Arc::new(Crowd::default());
+        // A file that everybody has open and nobody looks into.
+        let bell = Bell::on(spool.at(PRESENT));
         let setup = Setup {
             spool: spool.clone(),
             clock: options.clock.clone(),
             limits: options.limits.clone(),
             group: options.group.max(1),
             busy_timeout: options.busy_timeout,
+            look: options.look,
             intent_bytes: options.intent_bytes,
             wake: wake.clone(),
+            bell: bell.clone(),
             waiting: waiting.clone(),
             signs: signs.clone(),
             crowd: crowd.clone(),
@@ -98,6 +107,8 @@ impl FilesStore {
             spool,
             limits: options.limits,
             wake,
+            bell,
+            listening: OnceLock::new(),
             crowd,
             waiting,
             orders,
@@ -142,8 +153,17 @@ impl FilesStore {
         }
     }
 
-    /// Lets the keeper look for what other processes do while this lives.
+    /// Lets the keeper look for what other processes do while this lives: when
+    /// something is heard of, and now and then.
     pub(crate) fn attend(&self) -> Attendance<'_> {
+        self.listening.get_or_init(|| {
+            let (waiting, orders) = (self.waiting.clone(), self.orders.clone());
+            self.bell.listen(move || {
+                if waiting.load(Ordering::Acquire) > 0 {
+                    let _ = orders.send(Order::Look);
+                }
+            })
+        });
         if self.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
             let _ = self.orders.send(Order::Look);
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use gristmill_core::policy::refused_follow_up::not_done;
 use gristmill_core::{
-    PutReport, PutRequest, QueueName, Result, SettleAnswer, Settlement, StoreError, WakeSignal,
+    Bell, PutReport, PutRequest, QueueName, Result, SettleAnswer, Settlement, StoreError,
+    WakeSignal,
 };
 use rusqlite::{Connection, Transaction};
 
@@ -15,15 +16,16 @@ use crate::known::Known;
 use crate::sql::{Sql, at, bind};
 use crate::write::Write;
 
-/// Wakes this process's workers once the caller's transaction is committed.
+/// Wakes workers, here and in other processes, once the caller's transaction is
+/// committed.
 ///
 /// Say [`WakeGuard::committed`] right after the commit. A guard that is dropped
 /// wakes as well: a worker that looks in vain costs less than one that sleeps.
-/// Other processes see the commit by themselves.
 #[derive(Debug)]
 #[must_use = "say `committed()` after the commit, so that workers hear of it at once"]
 pub struct WakeGuard {
     wake: Arc<WakeSignal>,
+    bell: Bell,
     queues: Vec<QueueName>,
 }
 
@@ -37,6 +39,9 @@ impl WakeGuard {
 impl Drop for WakeGuard {
     fn drop(&mut self) {
         self.wake.wake(&self.queues);
+        if !self.queues.is_empty() {
+            self.bell.ring();
+        }
     }
 }
 
@@ -97,7 +102,8 @@ impl SqliteStore {
             },
             |_| true,
         )?;
-        let guard = WakeGuard { wake: self.wake.clone(), queues: write.woken };
+        let guard =
+            WakeGuard { wake: self.wake.clone(), bell: self.bell.clone(), queues: write.woken };
         Ok((answer, guard))
     }
 

@@ -24,6 +24,9 @@ pub struct Options {
     pub create: bool,
     /// Most requests that share one commit.
     pub group: usize,
+    /// How often other processes' commits are looked for while somebody waits:
+    /// beneath hearing of them, for what nobody told.
+    pub look: Duration,
 }
 
 impl Default for Options {
@@ -35,6 +38,7 @@ impl Default for Options {
             answer_within: Duration::from_secs(60),
             create: true,
             group: 1024,
+            look: Duration::from_millis(40),
         }
     }
 }

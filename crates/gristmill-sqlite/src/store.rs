@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use gristmill_core::{
-    Clock, Crowd, Limits, Result, Signs, StoreError, WakeSignal, Watchdog, lock_holder,
+    Bell, Clock, Crowd, Limits, Listening, Result, Signs, StoreError, WakeSignal, Watchdog,
+    lock_holder,
 };
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -36,6 +37,9 @@ pub struct SqliteStore {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) wake: Arc<WakeSignal>,
+    pub(crate) bell: Bell,
+    /// Hears other processes' commits, from the first who waits on.
+    listening: OnceLock<Option<Listening>>,
     pub(crate) crowd: Arc<Crowd>,
     /// The store's own name, to know a transaction on another file by.
     pub(crate) id: String,
@@ -80,12 +84,15 @@ impl SqliteStore {
         let wake = Arc::new(WakeSignal::default());
         let waiting = Arc::new(AtomicUsize::new(0));
         let crowd = Arc::new(Crowd::default());
+        let bell = bell(&place);
         let setup = Setup {
             clock: options.clock.clone(),
             limits: options.limits.clone(),
             group: options.group.max(1),
             busy_timeout: options.busy_timeout,
+            look: options.look,
             wake: wake.clone(),
+            bell: bell.clone(),
             waiting: waiting.clone(),
             crowd: crowd.clone(),
             place: place.clone(),
@@ -107,6 +114,8 @@ impl SqliteStore {
             clock: options.clock,
             limits: options.limits,
             wake,
+            bell,
+            listening: OnceLock::new(),
             crowd,
             id,
             waiting,
@@ -187,8 +196,17 @@ impl SqliteStore {
         }
     }
 
-    /// Lets the writer look for other processes' commits while this lives.
+    /// Lets the writer look for other processes' commits while this lives: when one
+    /// is heard of, and now and then.
     pub(crate) fn attend(&self) -> Attendance<'_> {
+        self.listening.get_or_init(|| {
+            let (waiting, orders) = (self.waiting.clone(), self.orders.clone());
+            self.bell.listen(move || {
+                if waiting.load(Ordering::Acquire) > 0 {
+                    let _ = orders.send(Order::Look);
+                }
+            })
+        });
         if self.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
             let _ = self.orders.send(Order::Look);
         }
@@ -257,6 +275,14 @@ const WRITER: usize = 0;
 const STEPS: i32 = 100_000;
 /// The byte of the log's index on which the lock of writers lies.
 const WRITE_LOCK: u64 = 120;
+
+/// The bell of a file: its log, on which SQLite has no locks that closing it would
+/// free, and which nobody opens only to read.
+fn bell(place: &Place) -> Bell {
+    let mut log = place.path().as_os_str().to_owned();
+    log.push("-wal");
+    Bell::on(log)
+}
 
 fn watch(path: &Path, deadline: Duration) -> Result<Watchdog> {
     let mut index = path.as_os_str().to_owned();

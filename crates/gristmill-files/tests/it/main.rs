@@ -19,3 +19,4 @@ mod in_turns;
 mod moved;
 mod segment;
 mod support;
+mod wake;

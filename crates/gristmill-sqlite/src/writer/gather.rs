@@ -8,8 +8,6 @@ use std::time::Duration;
 use super::{RELAXED, Writer};
 use crate::ask::{Ask, Order};
 
-/// Another process's commit is looked for this often while someone waits.
-const LOOK: Duration = Duration::from_millis(40);
 /// How long after a commit the callers it answered are waited for.
 const COMPANY: Duration = Duration::from_micros(250);
 /// How long a nap is while they come.
@@ -84,7 +82,7 @@ impl Writer<'_> {
 
     /// How long to wait for the next request before something is due.
     fn patience(&self) -> Option<Duration> {
-        let look = (self.setup.waiting.load(Ordering::Acquire) > 0).then_some(LOOK);
+        let look = (self.setup.waiting.load(Ordering::Acquire) > 0).then_some(self.setup.look);
         let sync = self.unsynced.map(|since| RELAXED.saturating_sub(since.elapsed()));
         [look, sync].into_iter().flatten().min()
     }
@@ -98,7 +96,6 @@ impl Writer<'_> {
         }
         match self.known.others_wrote(&self.db) {
             Ok(true) => {
-                self.known.doubt();
                 let refreshed = self.known.refresh(&self.db);
                 if let Err(error) = refreshed {
                     tracing::debug!(%error, "the store could not be looked at");

@@ -17,7 +17,8 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use gristmill_core::{
-    Clock, Crowd, Durability, Limits, QueueName, Result, Signs, StoreError, Turnstile, WakeSignal,
+    Bell, Clock, Crowd, Durability, Limits, QueueName, Result, Signs, StoreError, Turnstile,
+    WakeSignal,
 };
 use rusqlite::Connection;
 
@@ -54,7 +55,10 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) group: usize,
     pub(crate) busy_timeout: Duration,
+    pub(crate) look: Duration,
     pub(crate) wake: Arc<WakeSignal>,
+    /// Tells other processes.
+    pub(crate) bell: Bell,
     pub(crate) waiting: Arc<AtomicUsize>,
     pub(crate) crowd: Arc<Crowd>,
     pub(crate) place: Place,
@@ -73,6 +77,7 @@ pub(crate) fn serve(conn: &Connection, orders: &Receiver<Order>, setup: &Setup) 
         unsynced: None,
         suspect: false,
         shared: None,
+        freed: Instant::now(),
         answered: None,
         reserve: Reserve::new(setup.place.path()),
         closing: false,
@@ -119,6 +124,8 @@ struct Writer<'c> {
     suspect: bool,
     /// When another process was last seen writing.
     shared: Option<Instant>,
+    /// When we last gave the lock back.
+    freed: Instant,
     /// How many were answered by the last commit, and when.
     answered: Option<(usize, Instant)>,
     /// Room for workers on a full disk.
@@ -141,6 +148,7 @@ struct Writer<'c> {
 impl Writer<'_> {
     fn run(&mut self, mut group: Vec<Box<dyn Ask>>, latecomers: Latecomers) {
         let outcome = self.transaction(&mut group, latecomers);
+        self.freed = Instant::now();
         match outcome {
             Ok(outcomes) => {
                 let answered = group.len();
@@ -217,6 +225,7 @@ impl Writer<'_> {
         }
         if !woken.is_empty() {
             self.setup.wake.wake(&woken);
+            self.setup.bell.ring();
         }
         Ok(outcomes)
     }
@@ -227,7 +236,7 @@ impl Writer<'_> {
         }
         self.set_synchronous(sync)?;
         if self.shared.is_some_and(|since| since.elapsed() < SHARED) {
-            lock::give_way();
+            lock::give_way(self.freed);
         }
         let taken = lock::take(&self.db, &mut self.turnstile, self.setup.busy_timeout)
             .map_err(|e| fault(&e))?;

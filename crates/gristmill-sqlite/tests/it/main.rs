@@ -24,3 +24,4 @@ mod moved;
 mod subjects;
 mod support;
 mod transactions;
+mod wake;

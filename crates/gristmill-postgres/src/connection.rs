@@ -156,7 +156,9 @@ impl Connection {
         values: &[&(dyn ToSql + Sync)],
         deadline: &Deadline,
     ) -> Result<Vec<Row>, Fault> {
-        if self.mode == StatementMode::Unnamed {
+        // Without a name it is planned anew each time.
+        let is_kept = !sql.needs_indexes() || self.session.keeps_to_indexes;
+        if self.mode == StatementMode::Unnamed || !is_kept {
             let typed: Vec<_> = typed(sql, values).collect();
             let statement = self.client.query_typed(texts.of(sql), &typed);
             let answer = timeout_at(deadline.at, self.as_ours(statement, deadline)).await;

@@ -97,6 +97,11 @@ impl<'a> Said<'a> {
         self.constraint == Some("lease_slot") || lost.iter().any(|lost| lost.code() == self.code)
     }
 
+    /// A key stands already that a put took to be new.
+    fn stands_already(self) -> bool {
+        self.constraint == Some("task_waiting") && self.code == SqlState::UNIQUE_VIOLATION.code()
+    }
+
     /// It waited in vain for somebody else's open transaction: trying again at
     /// once would do no better.
     fn is_held(self) -> bool {
@@ -111,6 +116,11 @@ pub(crate) fn fault(error: &Error, intent: Intent) -> StoreError {
         (None, Intent::Read) => StoreError::Unavailable(told(error)),
         (None, Intent::Write) => StoreError::Unknown(told(error)),
     }
+}
+
+/// Whether a put failed because a key stands already that it took to be new.
+pub(crate) fn stands_already(error: &Error) -> bool {
+    Said::of(error).is_some_and(Said::stands_already)
 }
 
 /// What an error means for the connection, and for those made before it.

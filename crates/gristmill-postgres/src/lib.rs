@@ -33,6 +33,7 @@ mod migration;
 mod notifier;
 mod operate;
 mod options;
+mod plain;
 mod pool;
 mod postgres_url;
 mod put;

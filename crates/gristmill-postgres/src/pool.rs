@@ -210,11 +210,23 @@ impl Pool {
         need: Need,
         deadline: Deadline,
     ) -> Result<Vec<Row>> {
+        let answer = self.attempt(sql, values, need, deadline).await?;
+        answer.map_err(|fault| told(&fault, intent, &deadline))
+    }
+
+    /// The rows, or the fault that is left when trying again has not helped.
+    async fn attempt(
+        &self,
+        sql: Sql,
+        values: &[&(dyn ToSql + Sync)],
+        need: Need,
+        deadline: Deadline,
+    ) -> Result<Result<Vec<Row>, Fault>> {
         let (mut races, mut elsewhere) = (0, 0);
         loop {
             let mut taken = self.take_of(self.lane(sql), need, deadline).await?;
             let fault = match taken.query(&self.texts, sql, values, &deadline).await {
-                Ok(rows) => return Ok(rows),
+                Ok(rows) => return Ok(Ok(rows)),
                 Err(fault) => fault,
             };
             let next = taken.judge(&fault);
@@ -222,7 +234,7 @@ impl Pool {
             match next {
                 Next::Again if races < TRIES => races += 1,
                 Next::Elsewhere if elsewhere < 1 => elsewhere += 1,
-                _ => return Err(told(&fault, intent, &deadline)),
+                _ => return Ok(Err(fault)),
             }
         }
     }
@@ -246,6 +258,21 @@ impl Pool {
     /// Changes something.
     pub(crate) async fn write(&self, sql: Sql, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         self.query(sql, values, Intent::Write, self.deadline(Class::of(sql))).await
+    }
+
+    /// Puts what is taken to be new; none when something of it stands already, and
+    /// then nothing was put.
+    pub(crate) async fn put_new(
+        &self,
+        sql: Sql,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Option<Vec<Row>>> {
+        let deadline = self.deadline(Class::of(sql));
+        match self.attempt(sql, values, Need::Write, deadline).await? {
+            Ok(rows) => Ok(Some(rows)),
+            Err(Fault::Said(error)) if errors::stands_already(&error) => Ok(None),
+            Err(fault) => Err(told(&fault, Intent::Write, &deadline)),
+        }
     }
 
     /// Gives no more connections and closes the idle ones.

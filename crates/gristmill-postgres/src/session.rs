@@ -22,21 +22,25 @@ pub(crate) struct Session {
     limit: Option<u64>,
     /// It takes no writes: a standby, or a primary that was demoted.
     pub(crate) is_read_only: bool,
+    /// A plan that is kept uses indexes, also when it was made for an empty table.
+    pub(crate) keeps_to_indexes: bool,
 }
 
 /// What a server is asked to do for a connection, as it is made: to end what was
-/// given up here, and to notice by itself when this machine is gone.
+/// given up here, to notice by itself when this machine is gone, and to plan for
+/// tables that will not stay empty. (It takes a plan without an index for so costly
+/// that it would compile it, too.)
 pub(crate) fn startup(limit: Duration) -> String {
     let limit = at_the_server(limit);
     format!(
         "-c statement_timeout={limit} -c idle_in_transaction_session_timeout={limit} \
          -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 \
-         -c tcp_user_timeout=15000"
+         -c tcp_user_timeout=15000 -c enable_seqscan=off -c jit=off"
     )
 }
 
-const LOOK: &str =
-    "SHOW default_transaction_isolation; SHOW statement_timeout; SHOW transaction_read_only";
+const LOOK: &str = "SHOW default_transaction_isolation; SHOW statement_timeout; SHOW transaction_read_only; \
+     SHOW enable_seqscan";
 
 /// Asks a new connection what it does by default.
 pub(crate) async fn look(client: &Client) -> Result<Session> {
@@ -46,12 +50,13 @@ pub(crate) async fn look(client: &Client) -> Result<Session> {
         _ => None,
     });
     let mut next = || rows.next().unwrap_or_default();
-    let (level, limit, read_only) = (next(), next(), next());
+    let (level, limit, read_only, scans) = (next(), next(), next(), next());
     // "read uncommitted" is the same in PostgreSQL.
     Ok(Session {
         is_strict: !level.starts_with("read "),
         limit: millis(limit),
         is_read_only: read_only == "on",
+        keeps_to_indexes: scans == "off",
     })
 }
 
@@ -111,7 +116,12 @@ mod tests {
 
     #[test]
     fn a_statement_goes_by_itself_where_the_session_has_its_limit() {
-        let session = |limit, is_strict| Session { is_strict, limit, is_read_only: false };
+        let session = |limit, is_strict| Session {
+            is_strict,
+            limit,
+            is_read_only: false,
+            keeps_to_indexes: true,
+        };
         let deadline = Deadline::after(Duration::from_secs(10));
         assert!(session(Some(11_000), false).suits(&deadline));
         assert!(!session(Some(6_000), false).suits(&deadline));

@@ -48,6 +48,12 @@ macro_rules! at {
 pub(crate) use at;
 
 impl Sql {
+    /// Whether it looks up rows of tables that are empty now and then: a plan that was
+    /// made then would go on to read all of them.
+    pub(crate) const fn needs_indexes(self) -> bool {
+        matches!(self, Sql::PutKeyed | Sql::PutNew)
+    }
+
     /// Why what the server answers is not what is read, if it is not. Asked once
     /// when a statement is prepared, so that reading a row costs no look at names.
     pub(crate) fn strange<'a>(self, answered: impl Iterator<Item = &'a str>) -> Option<String> {
@@ -82,6 +88,11 @@ statements! {
             bind_table, bind_column);
         Import = "import", (TEXT, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8,
             TIMESTAMPTZ) -> (outcome, id, detail, bind_table, bind_column);
+        PutPlain = "put_plain", (TEXT, BYTEA_ARRAY, INT2, INT4, TIMESTAMPTZ) -> (ids);
+        PutKeyed = "put_keyed", (TEXT, BYTEA_ARRAY, TEXT_ARRAY, INT2, INT4, INT4, TIMESTAMPTZ)
+            -> (ids, standing, run_ats, sources);
+        PutNew = "put_new", (TEXT, BYTEA_ARRAY, TEXT_ARRAY, INT2, INT4, INT4, TIMESTAMPTZ)
+            -> (ids);
     }
     LEASE {
         Claim = "claim", (TEXT, INT4, INT8, TEXT, TEXT, UUID, INT2_ARRAY, TIMESTAMPTZ_ARRAY,

@@ -22,6 +22,7 @@ use crate::hint::Hints;
 use crate::listener::{self, Ear};
 use crate::migration;
 use crate::notifier::Notifier;
+use crate::plain::Elaborate;
 use crate::pool::{Pool, Taken};
 use crate::put::{self, Columns, Sifted};
 use crate::sql::{Sql, at};
@@ -53,6 +54,7 @@ pub(crate) struct Inner {
     pub(crate) back: Mutex<Back>,
     pub(crate) hints: Hints,
     pub(crate) group: Group,
+    pub(crate) elaborate: Elaborate,
     /// For puts that wait for somebody else's open transaction.
     pub(crate) turns: Turns,
     pub(crate) ear: Arc<Ear>,
@@ -94,6 +96,7 @@ impl PostgresStore {
             back: Mutex::default(),
             hints: Hints::default(),
             group: Group::default(),
+            elaborate: Elaborate::default(),
             turns: Turns::default(),
             ear,
             notifier,
@@ -325,13 +328,26 @@ impl Inner {
         let PutRequest { queue, tasks, atomic } = request;
         let sifted = Sifted::new(tasks, &self.limits);
         let columns = Columns::of(&sifted.fit)?;
-        let values = self.put_values(queue, *atomic, sifted.refused()).own(patience);
-        let rows = self.pool.write(Sql::Put, &values.as_refs(&columns)).await?;
-        let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;
-        let Some(answers) = put::answers(row, &sifted.fit)? else {
-            let refusal = put::unknown(queue, &self.queue_names().await?);
-            let answers = vec![PutAnswer::Refused(refusal); tasks.len()];
-            return Ok(PutReport { answers });
+        let refused = sifted.refused();
+        // One task is all of it or nothing anyway.
+        let plain = if !*atomic || (tasks.len() == 1 && refused == 0) {
+            self.put_plainly(queue, &columns, refused, patience).await?
+        } else {
+            None
+        };
+        let answers = match plain {
+            Some(answers) => answers,
+            None => {
+                let values = self.put_values(queue, *atomic, refused).own(patience);
+                let rows = self.pool.write(Sql::Put, &values.as_refs(&columns)).await?;
+                let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;
+                let Some(answers) = put::answers(row, &sifted.fit)? else {
+                    let refusal = put::unknown(queue, &self.queue_names().await?);
+                    let answers = vec![PutAnswer::Refused(refusal); tasks.len()];
+                    return Ok(PutReport { answers });
+                };
+                answers
+            }
         };
         let replaced = answers.iter().any(|answer| matches!(answer, PutAnswer::Replaced { .. }));
         let report = sifted.whole(answers)?;

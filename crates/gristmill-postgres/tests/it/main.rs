@@ -24,6 +24,7 @@ mod failover;
 mod held;
 mod migrations;
 mod patroni;
+mod plain;
 mod plans;
 mod policy;
 mod power_cut;

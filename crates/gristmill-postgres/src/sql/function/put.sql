@@ -620,7 +620,7 @@ BEGIN
                        v_queue.slots IS NOT NULL, v_queue.unique_active, g.key, g.payload
                   FROM unnest(ids, p_payloads, p_keys) AS g (id, payload, key)
                  WHERE (g.key IS NOT NULL OR v_few) AND g.id IS NOT NULL
-                 ORDER BY g.key
+                 ORDER BY g.key COLLATE "C"
                 ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
                 RETURNING id, blocked
             )
@@ -649,7 +649,7 @@ BEGIN
                  WHERE g.key IS NOT NULL AND g.id IS NOT NULL
                  -- Two puts of the same keys wait for each other at the first
                  -- one, instead of crosswise.
-                 ORDER BY g.key
+                 ORDER BY g.key COLLATE "C"
                 ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
                 RETURNING id, run_at, delayed, blocked
             ), waiting AS (

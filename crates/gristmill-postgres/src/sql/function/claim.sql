@@ -57,6 +57,8 @@ CREATE FUNCTION gristmill.pick(
 )
 LANGUAGE plpgsql AS $$
 DECLARE
+    -- So many are worth a subtransaction.
+    c_many constant integer := 16;
     v_suspect  boolean;
     v_keyed    tid[];
     v_flown    bigint[];
@@ -136,16 +138,36 @@ BEGIN
         -- claim order by mistake and is set aside. Asked for first, because an
         -- insert would wait for whoever is about to free the key.
         IF cardinality(v_keyed) > 0 THEN
-            WITH flown AS (
-                INSERT INTO gristmill.flight (queue, key, id)
-                SELECT t.queue, t.key, t.id FROM gristmill.task t
-                 WHERE t.ctid = ANY (v_keyed)
-                   AND (SELECT f.id FROM gristmill.flight f
-                         WHERE f.queue = t.queue AND f.key = t.key) IS NULL
-                ON CONFLICT DO NOTHING
-                RETURNING id
-            )
-            SELECT array_agg(f.id) INTO v_flown FROM flown f;
+            v_flown := NULL;
+            IF cardinality(v_keyed) >= c_many THEN
+                -- ON CONFLICT doubles what each costs. Somebody who takes one of them at
+                -- this very moment makes this fail, and it is done with more care.
+                BEGIN
+                    WITH flown AS (
+                        INSERT INTO gristmill.flight (queue, key, id)
+                        SELECT t.queue, t.key, t.id FROM gristmill.task t
+                         WHERE t.ctid = ANY (v_keyed)
+                           AND (SELECT f.id FROM gristmill.flight f
+                                 WHERE f.queue = t.queue AND f.key = t.key) IS NULL
+                        RETURNING id
+                    )
+                    SELECT coalesce(array_agg(f.id), '{}') INTO v_flown FROM flown f;
+                EXCEPTION WHEN unique_violation THEN
+                    v_flown := NULL;
+                END;
+            END IF;
+            IF v_flown IS NULL THEN
+                WITH flown AS (
+                    INSERT INTO gristmill.flight (queue, key, id)
+                    SELECT t.queue, t.key, t.id FROM gristmill.task t
+                     WHERE t.ctid = ANY (v_keyed)
+                       AND (SELECT f.id FROM gristmill.flight f
+                             WHERE f.queue = t.queue AND f.key = t.key) IS NULL
+                    ON CONFLICT DO NOTHING
+                    RETURNING id
+                )
+                SELECT array_agg(f.id) INTO v_flown FROM flown f;
+            END IF;
             IF cardinality(v_keyed) > coalesce(cardinality(v_flown), 0) THEN
                 v_keyed := gristmill.set_aside(v_keyed, coalesce(v_flown, '{}'), p_now);
                 places := ARRAY(SELECT p FROM unnest(places) p WHERE p <> ALL (v_keyed));

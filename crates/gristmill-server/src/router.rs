@@ -162,7 +162,9 @@ fn allowed(path: &str) -> Vec<&'static str> {
             }
         }
     };
-    ROUTES.iter().filter(fits).map(|route| route.method).collect()
+    let exact = ROUTES.iter().any(|route| route.path == path);
+    let meant = ROUTES.iter().filter(|route| !exact || route.path == path);
+    meant.filter(fits).map(|route| route.method).collect()
 }
 
 #[cfg(test)]
@@ -173,6 +175,7 @@ mod tests {
     fn a_path_knows_its_methods() {
         assert_eq!(allowed("/v1/queues/emails"), ["GET", "PUT", "PATCH"]);
         assert_eq!(allowed("/v1/queues/emails/tasks"), ["POST"]);
+        assert_eq!(allowed("/v1/tasks/retry"), ["POST"], "no task has this id");
         assert!(allowed("/v2").is_empty());
     }
 }

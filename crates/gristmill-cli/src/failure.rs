@@ -82,12 +82,11 @@ impl Failure {
         }
         // What was typed in a wrong place may be a URL with a password.
         let message = hidden(&self.message);
-        let line = if as_json {
-            json!({ "error": { "code": self.code, "message": message } }).to_string()
+        if as_json {
+            stderr::plain(json!({ "error": { "code": self.code, "message": message } }));
         } else {
-            format!("gristmill: {message}")
-        };
-        stderr::say(line);
+            stderr::say(format_args!("gristmill: {message}"));
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use gristmill::port::{Clock, SystemClock};
+use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
@@ -51,11 +52,45 @@ impl Subscriber for Lines {
     fn exit(&self, _: &span::Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut text = Text::default();
-        event.record(&mut text);
         let now = SystemClock::default().now();
         let level = event.metadata().level();
+        if stderr::speaks_json() {
+            let mut fields = Fields::default();
+            event.record(&mut fields);
+            fields.0.insert("at".to_owned(), now.to_string().into());
+            let level = level.to_string().to_ascii_lowercase();
+            fields.0.insert("level".to_owned(), level.into());
+            return stderr::plain(Value::Object(fields.0));
+        }
+        let mut text = Text::default();
+        event.record(&mut text);
         stderr::say(format_args!("{now} {level} {}{}", text.message, text.fields));
+    }
+}
+
+/// An event's sentence and facts, by name.
+#[derive(Default)]
+struct Fields(Map<String, Value>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.insert(field.name().to_owned(), value.into());
     }
 }
 

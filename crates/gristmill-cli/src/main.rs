@@ -11,6 +11,7 @@ mod contracts;
 mod exec;
 mod failure;
 mod log;
+mod notify;
 mod output;
 mod progress;
 mod secret;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Err(error) => return usage::answer(&error),
     };
     let json = cli.json;
+    stderr::speak(cli.log);
     let ended = match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

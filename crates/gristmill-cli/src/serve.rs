@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::exec::{BrokenHandler, Children, Leaving, Runs};
 use crate::failure::{Exit, Failure};
+use crate::notify;
 use crate::output::{cut, last_line, time};
 pub(crate) use crate::stderr::say;
 use gristmill_contract::duration;
@@ -238,6 +239,7 @@ async fn announce(
     leaving: Leaving,
 ) {
     asked.await;
+    notify::tell(notify::STOPPING);
     leaving.hurry();
     tokio::time::sleep(SAME_WISH).await;
     say("stopping: what runs may finish within 30 seconds; once more stops it now");
@@ -269,6 +271,8 @@ async fn tell_of(
             Ok(StoreEvent::Settled { id, answer }) => {
                 let took = runs.take(id).map(duration::show);
                 let Some(queue) = started.remove(&id) else { continue };
+                // Somebody else's success, over HTTP, is theirs to tell.
+                let tell = if took.is_some() { tell } else { Tell::Trouble };
                 if let Some(line) = ended(&mill, id, &answer, tell).await {
                     // One that was given back unstarted took no time.
                     let took = took.map_or_else(String::new, |took| format!(" (after {took})"));

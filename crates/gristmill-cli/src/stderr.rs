@@ -11,9 +11,14 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
+
+use gristmill::core::{Clock, SystemClock};
+use serde_json::json;
+
+use crate::args::LogFormat;
 
 /// Pieces that wait for the writer; one has up to 4 KiB of a program's output.
 const WAITING: usize = 256;
@@ -22,6 +27,8 @@ const WAITING: usize = 256;
 const LAST_WORDS: Duration = Duration::from_millis(1_000);
 const STUCK: Duration = Duration::from_millis(200);
 
+/// Lines are JSON objects.
+static JSON: AtomicBool = AtomicBool::new(false);
 static WRITER: OnceLock<Option<Writer>> = OnceLock::new();
 /// Lines that were not shown and not yet told of.
 static NOT_SHOWN: AtomicU64 = AtomicU64::new(0);
@@ -79,8 +86,28 @@ pub(crate) fn show(bytes: Vec<u8>) {
     }
 }
 
+/// Lines are JSON objects from now on, or for people.
+pub(crate) fn speak(format: LogFormat) {
+    JSON.store(format == LogFormat::Json, Ordering::Relaxed);
+}
+
+/// Whether lines are JSON objects.
+pub(crate) fn speaks_json() -> bool {
+    JSON.load(Ordering::Relaxed)
+}
+
 /// Shows one line.
 pub(crate) fn say(line: impl Display) {
+    if speaks_json() {
+        let at = SystemClock::default().now().to_string();
+        let line = line.to_string();
+        return plain(json!({ "at": at, "level": "info", "message": line.trim_end() }));
+    }
+    plain(line);
+}
+
+/// Shows one line that is written as it should be.
+pub(crate) fn plain(line: impl Display) {
     show(format!("{line}\n").into_bytes());
 }
 

@@ -31,7 +31,7 @@ pub(crate) use work::{ServeArgs, UpArgs, WorkArgs};
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -64,8 +64,22 @@ pub(crate) struct Cli {
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
 
+    /// How lines on standard error are written: for people, or one JSON object a line
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t, help_heading = GLOBAL)]
+    pub(crate) log: LogFormat,
+
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// How lines on standard error are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object a line: at, level, message, and its facts
+    Json,
 }
 
 /// The verbs.

@@ -23,6 +23,7 @@ use crate::config::{self, Config, QueueConfig};
 use crate::contracts::Contracts;
 use crate::exec::{Broken, Children, Exec};
 use crate::failure::{Exit, Failure};
+use crate::notify;
 use crate::output::{Output, count};
 use crate::serve::{Beside, Staffed, Tell, say, serve};
 use crate::store;
@@ -110,6 +111,7 @@ impl Up {
         let file = (self.needs_file || self.config.exists()).then_some(self.config.as_path());
         let places = Places { file, url: &url, http: http.as_deref() };
         introduce(session.output, &places, &program, &config, &seeded)?;
+        notify::tell(notify::READY);
         let children = Children::default();
         let workers = workers(&mill, &url, &config, session.output, &children, &contracts);
         let options = Options { sweeps: workers.is_empty() };

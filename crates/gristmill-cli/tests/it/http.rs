@@ -109,3 +109,30 @@ fn only_this_machine_is_served() {
     let answer = place.run(&["serve"]);
     assert!(answer.code == 2 && answer.stderr.contains("nothing to serve"), "{answer:?}");
 }
+
+#[test]
+fn systemd_is_told_and_lines_can_be_json() {
+    let place = Place::new();
+    place.write("gristmill.yaml", "queues:\n  - {name: emails, exec: 'exit 65'}\n");
+    let socket = std::os::unix::net::UnixDatagram::bind(place.path("notify")).unwrap();
+    let mut command = place.command(&["up", "--log", "json"]);
+    command.env("NOTIFY_SOCKET", place.path("notify"));
+    let mut up = Running::of(&mut command);
+    Running::until(&mut up.stdout, "Stop with Ctrl-C");
+    let mut told = [0; 64];
+    let length = socket.recv(&mut told).unwrap();
+    assert_eq!(&told[..length], b"READY=1");
+    place.ok(&["put", "emails", "1"]);
+    let lines = Running::until(&mut up.stderr, "emails #1 failed");
+    let last: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    assert!(last["message"].as_str().unwrap().starts_with("emails #1 failed"), "{last}");
+    up.signal(Signal::TERM);
+    let length = socket.recv(&mut told).unwrap();
+    assert_eq!(&told[..length], b"STOPPING=1");
+    let (code, _, stderr) = up.end();
+    assert_eq!(code, 0, "{stderr}");
+    for line in stderr.lines() {
+        let said: Value = serde_json::from_str(line).expect(line);
+        assert!(said["at"].is_string() && said["level"].is_string(), "{line}");
+    }
+}

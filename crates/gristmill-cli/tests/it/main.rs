@@ -17,6 +17,7 @@ mod doctor;
 mod exec;
 mod files;
 mod http;
+mod http_page;
 mod init;
 mod looking;
 mod orphan;

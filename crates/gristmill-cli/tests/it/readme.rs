@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The commands and what each prints, in order.
-fn transcript(markdown: &str) -> Vec<(String, Vec<String>)> {
+pub(crate) fn transcript(markdown: &str) -> Vec<(String, Vec<String>)> {
     let mut steps: Vec<(String, Vec<String>)> = Vec::new();
     let mut inside = false;
     for line in markdown.lines() {

@@ -1,0 +1,48 @@
+//! The page about HTTP: its commands, run as they stand against a fresh service.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::http::started;
+use crate::place::Place;
+use crate::readme::transcript;
+
+/// Whether a line says what the page shows, where `…` stands for anything.
+fn is_shown(line: &str, shown: &str) -> bool {
+    let parts: Vec<&str> = shown.split('…').collect();
+    let Some(mut rest) = line.strip_prefix(parts[0]) else { return false };
+    let (Some(last), true) = (parts.last(), parts.len() > 1) else { return rest.is_empty() };
+    for part in &parts[1..parts.len() - 1] {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[test]
+fn the_http_page_says_what_happens() {
+    if !Command::new("curl").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        println!("NOT RUN: curl is missing");
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/http.md")).unwrap();
+    let place = Place::new();
+    let (_serve, address) = started(&place, &["serve"]);
+    let here = |text: &str| text.replace("localhost:4747", &address);
+    let script = page.split("```sh\n# worker.sh").nth(1).unwrap().split("```").next().unwrap();
+    place.write("worker.sh", here(&format!("# worker.sh{script}")));
+    let steps = transcript(&page);
+    assert!(steps.len() >= 18, "the page shows {} commands", steps.len());
+    for (command, expected) in steps {
+        let mut shell = Command::new("sh");
+        let output = shell.args(["-c", &here(&command)]).current_dir(place.path("")).output();
+        let printed = String::from_utf8(output.unwrap().stdout).unwrap();
+        for shown in expected {
+            let found = printed.lines().any(|line| is_shown(line, &shown));
+            assert!(found, "{command}\n{shown}\nis not in\n{printed}");
+        }
+    }
+}

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use gristmill::core::{Clock, SystemClock};
+use gristmill::port::{Clock, SystemClock};
 use serde_json::json;
 
 use crate::args::LogFormat;

@@ -121,7 +121,7 @@ async fn measure(
     let begun = Begun::default();
     let notes = begun.clone();
     let worker = Worker::new(mill)
-        .handle(move |grain: Grain, _| {
+        .handle(move |grain: Grain| {
             let at = now();
             // A map is valid whatever a panicking holder did.
             notes.lock().unwrap_or_else(PoisonError::into_inner).insert(grain.number(), at);

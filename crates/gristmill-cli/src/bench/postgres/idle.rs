@@ -41,7 +41,7 @@ async fn commits(url: &PostgresUrl, idle: Duration) -> Result<u64, BenchError> {
     let before = meter.commits().await?;
     let mill = super::again(url).await?;
     let worker = Worker::new(&mill)
-        .handle(|_: Grain, _| async { Ok::<(), String>(()) })
+        .handle(|_: Grain| async { Ok::<(), String>(()) })
         .start()
         .await?;
     // What comes once at the beginning is over by then.

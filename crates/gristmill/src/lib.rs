@@ -84,7 +84,25 @@ pub use store_url::{StoreUrl, StoreUrlError};
 pub use task_type::{TaskPayload, TaskType};
 pub use worker::{Context, Outcome, State, Worker};
 
-/// The README's program compiles.
+/// Every program in the documents compiles, and runs where it can.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/kinds.md")]
+    struct Kinds;
+    #[doc = include_str!("../../../docs/metrics.md")]
+    struct Metrics;
+    #[doc = include_str!("../../../docs/postgres.md")]
+    struct Postgres;
+    #[doc = include_str!("../../../docs/schedules.md")]
+    struct Schedules;
+    #[doc = include_str!("../../../docs/state-and-layers.md")]
+    struct StateAndLayers;
+    #[doc = include_str!("../../../docs/testing.md")]
+    struct Testing;
+    #[doc = include_str!("../../../docs/transactions.md")]
+    struct Transactions;
+    #[doc = include_str!("../../../docs/workers.md")]
+    struct Workers;
+}

@@ -14,3 +14,8 @@ gristmill::include_contract!(
     #[warn(clippy::pedantic)]
     pub mod queues
 );
+
+/// What the page on contracts shows compiles here, where there is generated code.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/contract.md")]
+struct ContractPage;

@@ -21,7 +21,8 @@ pub(crate) struct InitArgs {
     #[arg(long)]
     pub(crate) exec: bool,
 
-    /// Where gristmill's own crates are, for a Rust project beside a clone
+    /// The clone of gristmill that the Rust project uses [default: the one this program
+    /// was built from]
     #[arg(long, value_name = "DIR", conflicts_with = "exec")]
     pub(crate) gristmill: Option<PathBuf>,
 }

@@ -8,6 +8,9 @@ use super::Session;
 use crate::args::InitArgs;
 use crate::failure::{Exit, Failure};
 
+/// Where this program was built.
+const BUILT_FROM: &str = env!("CARGO_MANIFEST_DIR");
+
 const CONTRACT: &str = include_str!("../init/queues.yaml");
 
 /// What is ours of a project in Rust.
@@ -59,7 +62,7 @@ impl Init {
         }
         let folder = self.folder.canonicalize().map_err(wrong)?;
         let name = package_name(&folder);
-        let ours = self.ours()?;
+        let ours = if self.exec { None } else { Some(self.ours()?) };
         let files = if self.exec { EXEC } else { RUST };
         for (file, text) in files {
             let text = text
@@ -76,28 +79,32 @@ impl Init {
         )
     }
 
-    /// Our own crates, where a clone is named.
-    fn ours(&self) -> Result<Option<PathBuf>, Failure> {
-        let Some(clone) = &self.gristmill else { return Ok(None) };
-        let crates = clone.join("crates");
+    /// Our own crates: of the clone that is named, or of the one this program was
+    /// built from. They are on no registry yet, so a version would not build.
+    fn ours(&self) -> Result<PathBuf, Failure> {
+        let crates = match &self.gristmill {
+            Some(clone) => clone.join("crates"),
+            None => PathBuf::from(BUILT_FROM).join(".."),
+        };
         if !crates.join("gristmill/Cargo.toml").is_file() {
-            let said = format!("{} is no clone of gristmill", clone.display());
+            let said = match &self.gristmill {
+                Some(clone) => format!("{} is no clone of gristmill", clone.display()),
+                None => "the clone that this program was built from is gone: name another with \
+                         --gristmill DIR (or begin with --exec, which needs none)"
+                    .to_owned(),
+            };
             return Err(Failure::usage(said));
         }
-        crates.canonicalize().map(Some).map_err(|error| Failure::io("--gristmill", &error))
+        crates.canonicalize().map_err(|error| Failure::io("--gristmill", &error))
     }
 }
 
-/// A line of the manifest.
+/// A line of the manifest; a project without Rust has none.
 fn depends(package: &str, ours: Option<&Path>) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    match ours {
-        Some(crates) => {
-            let path = crates.join(package).display().to_string();
-            format!("{package} = {{ path = {} }}", serde_json::Value::String(path))
-        }
-        None => format!("{package} = \"{version}\""),
-    }
+    ours.map_or_else(String::new, |crates| {
+        let path = crates.join(package).display().to_string();
+        format!("{package} = {{ path = {} }}", serde_json::Value::String(path))
+    })
 }
 
 /// The folder's name as cargo takes it.

@@ -85,7 +85,7 @@ pub trait IntoHandler<S, Args>: Sized + Send + Sync + 'static {
     fn into_handler(self, state: S) -> Arc<dyn Handler>;
 
     /// Puts this around the handler, and around no other.
-    fn layer<L: Layer>(self, layer: L) -> Layered<Self, L, Args> {
+    fn layer<L: Layer>(self, layer: L) -> Layered<Self, L, S, Args> {
         Layered { handler: self, layer, args: PhantomData }
     }
 }
@@ -113,14 +113,15 @@ pub struct BatchFn(pub(super) Arc<dyn BatchHandler>);
 
 /// A handler with a layer around it.
 #[derive(Debug, Clone, Copy)]
-pub struct Layered<H, L, Args> {
+pub struct Layered<H, L, S, Args> {
     handler: H,
     layer: L,
-    args: PhantomData<fn(Args)>,
+    args: PhantomData<fn(S, Args)>,
 }
 
-impl<S, H, L, Args> IntoHandler<S, Args> for Layered<H, L, Args>
+impl<S, H, L, Args> IntoHandler<S, Args> for Layered<H, L, S, Args>
 where
+    S: 'static,
     H: IntoHandler<S, Args>,
     L: Layer,
     Args: 'static,

@@ -16,6 +16,7 @@ mod contract;
 mod copy;
 mod copy_back;
 mod faulty;
+mod features;
 mod handlers;
 mod manager;
 mod manager_faulty;

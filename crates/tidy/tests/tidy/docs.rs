@@ -33,6 +33,30 @@ pub(crate) fn links(repo: &Repo) -> Vec<Finding> {
         .collect()
 }
 
+/// Every program in a page is compiled: none is ignored, and the page is a doc test of
+/// some crate.
+pub(crate) fn programs(repo: &Repo) -> Vec<Finding> {
+    let sources: String = repo.with_ending("rs").map(|file| file.text.as_str()).collect();
+    let mut found = Vec::new();
+    for page in repo.with_ending("md") {
+        if page.path != "README.md" && !page.path.starts_with("docs/") {
+            continue;
+        }
+        let blocks =
+            || page.text.lines().enumerate().filter(|(_, line)| line.starts_with("```rust"));
+        for (at, _) in blocks().filter(|(_, line)| line.contains("ignore")) {
+            let cure = "make it a whole program and let it be compiled";
+            found.push(Finding::new(&page.path, at + 1, "a program that nobody compiles", cure));
+        }
+        let included = format!("include_str!(\"../../../{}\")", page.path);
+        if blocks().next().is_some() && !sources.contains(&included) {
+            let cure = "include it in `pages` of crates/gristmill/src/lib.rs";
+            found.push(Finding::new(&page.path, 1, "its programs are not compiled", cure));
+        }
+    }
+    found
+}
+
 /// The files a page links to: `[text](target#part)`.
 fn targets(page: &File) -> Vec<String> {
     let after_brackets = page.text.split("](").skip(1);
@@ -144,6 +168,16 @@ fn behaviours(repo: &Repo) -> BTreeSet<String> {
             token.word().filter(|word| word.starts_with("rule_")).map(str::to_owned)
         })
         .collect()
+}
+
+#[test]
+fn programs_in_pages_are_compiled() {
+    let page = "text\n```rust,ignore\nlet x;\n```\n";
+    let included = ("crates/x/src/lib.rs", "#[doc = include_str!(\"../../../docs/a.md\")]");
+    let repo = Repo::sample(&[("docs/a.md", page), included]);
+    expect(&programs(&repo), &[("docs/a.md:2", "nobody compiles")]);
+    let repo = Repo::sample(&[("docs/a.md", "```rust,no_run\nfn main() {}\n```\n")]);
+    expect(&programs(&repo), &[("docs/a.md:1", "not compiled")]);
 }
 
 #[test]

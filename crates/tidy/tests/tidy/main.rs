@@ -94,6 +94,11 @@ fn every_doc_is_linked() -> io::Result<()> {
 }
 
 #[test]
+fn every_program_in_a_page_is_compiled() -> io::Result<()> {
+    hold(docs::programs)
+}
+
+#[test]
 fn every_guarantee_is_shown_by_a_behaviour() -> io::Result<()> {
     hold(docs::guarantees)
 }

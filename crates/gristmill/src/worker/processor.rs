@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gristmill_core::{QueueName, StoreError};
+use gristmill_core::{QueueName, StoreError, WakeMark};
+use tokio::sync::watch;
 
 use super::lease::Lease;
 use super::overseer;
 use super::rotation::{Post, Turns};
-use super::site::{Found, Site};
+use super::site::{Found, Site, Wish};
 use crate::outage::{Outage, Part};
 use crate::pause::Pause;
 
@@ -137,6 +138,10 @@ impl Processor {
     /// The next claim that takes something. Waits for it, unless the worker
     /// drains, there is a change to hear of, or the store is away.
     async fn next(&mut self, before: &mut Option<Arc<Lease>>) -> Result<Option<Found>, StoreError> {
+        // Before the look: what comes meanwhile, a task or a wish, is not missed,
+        // and nobody has to look twice to be sure of that.
+        let wish = self.site.wish.subscribe();
+        let mark = self.site.mill.store().mark();
         let looked = self.look(false).await;
         let idle = match self.answered(looked).await? {
             Some(Looked::Found(found)) => return Ok(Some(found)),
@@ -162,7 +167,7 @@ impl Processor {
                 _ => Ok(None),
             };
         }
-        self.wait().await
+        self.wait(wish, (mark, idle)).await
     }
 
     /// After a store that did not answer.
@@ -175,30 +180,42 @@ impl Processor {
 
     /// Idle: of all processors with the same queues one looks for work, and
     /// when it has found some the next one looks. A thousand idle processors
-    /// cost no more than one.
-    async fn wait(&mut self) -> Result<Option<Found>, StoreError> {
+    /// cost no more than one. `looked`: a look found nothing, after that mark.
+    async fn wait(
+        &mut self,
+        mut wish: watch::Receiver<Wish>,
+        looked: (WakeMark, Idleness),
+    ) -> Result<Option<Found>, StoreError> {
         let site = self.site.clone();
         let _idle = Idle::new(&site);
-        let mut wish = site.wish.subscribe();
-        wish.mark_unchanged();
-        if self.is_over() {
+        if self.is_over() || wish.has_changed().unwrap_or(true) {
             return Ok(None);
         }
         let post = Post::of(&site, self.number);
-        let _scout = tokio::select! {
-            scout = post.scout(&site).lock() => scout,
-            () = site.stop.asked() => return Ok(None),
-            _ = wish.changed() => return Ok(None),
+        let (_scout, mut looked) = match post.scout(&site).try_lock() {
+            Ok(scout) => (scout, Some(looked)),
+            // Who looked meanwhile may have left something.
+            Err(_) => tokio::select! {
+                scout = post.scout(&site).lock() => (scout, None),
+                () = site.stop.asked() => return Ok(None),
+                _ = wish.changed() => return Ok(None),
+            },
         };
         let queues: Vec<QueueName> =
             post.queues(&site).iter().map(|served| served.name.clone()).collect();
         loop {
-            let mark = site.mill.store().mark();
-            let looked = self.look(false).await;
-            let idle_for = match self.answered(looked).await? {
-                Some(Looked::Found(found)) => return Ok(Some(found)),
-                Some(Looked::Nothing(idle)) => idle.look_again,
-                None => Duration::ZERO,
+            let (mark, idle_for) = match looked.take() {
+                Some((mark, idle)) => (mark, idle.look_again),
+                None => {
+                    let mark = site.mill.store().mark();
+                    let looked = self.look(false).await;
+                    let idle_for = match self.answered(looked).await? {
+                        Some(Looked::Found(found)) => return Ok(Some(found)),
+                        Some(Looked::Nothing(idle)) => idle.look_again,
+                        None => Duration::ZERO,
+                    };
+                    (mark, idle_for)
+                }
             };
             if site.stop.is_asked() || wish.has_changed().unwrap_or(true) {
                 return Ok(None);

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gristmill::port::Backoff;
+use gristmill::testing::{Faulty, Verb};
 use gristmill::worker::Worker;
-use gristmill::{Payload, Put, TaskState, TaskType};
+use gristmill::{Mill, Payload, Put, TaskState, TaskType};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
 
@@ -259,4 +260,26 @@ async fn two_handlers_on_one_queue_are_an_error_that_names_both() {
         }
         assert_eq!(mill.inspect().queue("mails").await.unwrap().ready, 1, "nobody took it");
     }
+}
+
+/// One claim finds the task and one finds nothing more: what comes meanwhile ends the
+/// wait that follows, so that nobody has to look again to be sure.
+#[tokio::test]
+async fn an_idle_worker_claims_twice_a_task() {
+    let store = Faulty::over(Mill::open("memory:").await.unwrap().store());
+    let mill = Mill::over(store.clone());
+    mill.declare::<Mail>().await.unwrap();
+    let worker = Worker::new(&mill)
+        .handle(|_: Mail, _| async { Ok::<(), String>(()) })
+        .start()
+        .await
+        .unwrap();
+    store.called(Verb::Wait, 1).await;
+    assert_eq!(store.calls(Verb::Claim), 1);
+    for number in 1..=5 {
+        mill.put(Mail::to(number)).await.unwrap();
+        store.called(Verb::Wait, number + 1).await;
+        assert_eq!(store.calls(Verb::Claim), 1 + 2 * number);
+    }
+    worker.stop().await.unwrap();
 }

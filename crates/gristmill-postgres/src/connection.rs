@@ -1,7 +1,8 @@
 //! One connection to the server, and the way statements go over it.
 
 use std::collections::HashMap;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -148,12 +149,14 @@ impl Connection {
     }
 
     /// Runs one statement and brings its rows, or ends with the deadline. A
-    /// transaction of its own unless one was begun.
+    /// transaction of its own unless one was begun. The notice goes right behind
+    /// it, in a transaction of its own, and nobody waits for that one's answer.
     pub(crate) async fn query(
         &mut self,
         texts: &Texts,
         sql: Sql,
         values: &[&(dyn ToSql + Sync)],
+        notice: Option<&str>,
         deadline: &Deadline,
     ) -> Result<Vec<Row>, Fault> {
         // Without a name it is planned anew each time.
@@ -164,22 +167,42 @@ impl Connection {
             let answer = timeout_at(deadline.at, self.as_ours(statement, deadline)).await;
             return self.answered(answer, true);
         }
-        let statement = match self.prepared.get(&sql) {
-            Some(statement) => statement.clone(),
-            None => {
-                let made = self.client.prepare_typed(texts.of(sql), sql.types());
-                let made = timeout_at(deadline.at, made).await;
-                let made = self.answered(made, false)?;
-                if let Some(why) = sql.strange(made.columns().iter().map(Column::name)) {
-                    return Err(Fault::Strange(why));
-                }
-                self.prepared.insert(sql, made.clone());
-                made
+        let statement = self.prepared(texts, sql, deadline).await?;
+        let notice = match notice {
+            Some(words) => Some((self.prepared(texts, Sql::Notify, deadline).await?, words)),
+            None => None,
+        };
+        let answer = self.as_ours(self.client.query(&statement, values), deadline);
+        let answer = match notice {
+            None => timeout_at(deadline.at, answer).await,
+            Some((notify, words)) => {
+                let channel = texts.channel();
+                let words: [&(dyn ToSql + Sync); 2] = [&channel, &words];
+                let notice = self.client.query(&notify, &words);
+                timeout_at(deadline.at, followed(answer, notice)).await
             }
         };
-        let statement = self.client.query(&statement, values);
-        let answer = timeout_at(deadline.at, self.as_ours(statement, deadline)).await;
         self.answered(answer, true)
+    }
+
+    /// The statement, prepared on this connection.
+    async fn prepared(
+        &mut self,
+        texts: &Texts,
+        sql: Sql,
+        deadline: &Deadline,
+    ) -> Result<Statement, Fault> {
+        if let Some(statement) = self.prepared.get(&sql) {
+            return Ok(statement.clone());
+        }
+        let made = self.client.prepare_typed(texts.of(sql), sql.types());
+        let made = timeout_at(deadline.at, made).await;
+        let made = self.answered(made, false)?;
+        if let Some(why) = sql.strange(made.columns().iter().map(Column::name)) {
+            return Err(Fault::Strange(why));
+        }
+        self.prepared.insert(sql, made.clone());
+        Ok(made)
     }
 
     /// An answer, or the end of a connection whose server did not answer.
@@ -240,6 +263,22 @@ impl Connection {
         let answer = timeout_at(deadline.at, self.client.batch_execute(text)).await;
         self.answered(answer, true)
     }
+}
+
+/// The first one's answer. The second is sent right behind it, and its answer is
+/// left to the connection, which throws it away.
+async fn followed<T>(first: impl Future<Output = T>, second: impl Future) -> T {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    let mut is_sent = false;
+    poll_fn(|cx| {
+        // Each sends all it has to say when it is first polled.
+        let answer = first.as_mut().poll(cx);
+        if !std::mem::replace(&mut is_sent, true) {
+            let _ = second.as_mut().poll(cx);
+        }
+        answer
+    })
+    .await
 }
 
 /// Ends a task with whoever waits for it.

@@ -2,7 +2,7 @@
 //! itself, and is made anew; and polling beneath, for what nobody told.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use gristmill_core::{QueueName, WakeSignal};
@@ -10,10 +10,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::Client;
 
+use crate::answer::column;
 use crate::errors::told;
-use crate::notifier::send;
+use crate::notifier::{EVERYWHERE, send};
 use crate::pool::Pool;
 use crate::server::{Need, Reached, Server, Wanted};
+use crate::sql::{Sql, at};
 
 /// How often a sound listener is tried: a notice to itself must arrive.
 const PROBE: Duration = Duration::from_secs(5);
@@ -32,7 +34,27 @@ pub(crate) struct Ear {
     pub(crate) wake: Arc<WakeSignal>,
     /// Whether notices arrive.
     pub(crate) hears: AtomicBool,
+    /// The server's number for the connection that listens; 0 for none.
+    pub(crate) connection: AtomicI32,
     pub(crate) id: String,
+}
+
+impl Ear {
+    pub(crate) fn new(id: String) -> Self {
+        Ear {
+            wake: Arc::default(),
+            hears: AtomicBool::new(false),
+            connection: AtomicI32::new(0),
+            id,
+        }
+    }
+
+    /// Notices arrive, or they do not.
+    fn set_hears(&self, hears: bool) {
+        if self.hears.swap(hears, Ordering::Relaxed) && !hears {
+            self.connection.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Starts listening and polling; both end when the pool is closed.
@@ -61,7 +83,7 @@ pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, server: Option<Server>) {
                 why = listen(&ear, &pool, &server) => why,
                 () = pool.closed() => return,
             };
-            ear.hears.store(false, Ordering::Relaxed);
+            ear.set_hears(false);
             if begun.elapsed() > LONGEST {
                 pause = Duration::from_millis(50);
             }
@@ -105,6 +127,15 @@ async fn attend(
         Ok(Err(error)) => return told(&error),
         Err(_) => return format!("no answer within {PATIENCE:?}"),
     }
+    let attend = client.query_typed(pool.texts.of(Sql::Attend), &[]);
+    match timeout(PATIENCE, attend).await {
+        Ok(Ok(rows)) => {
+            let connection = rows.first().and_then(|r| column(r, at!(Attend.connection)).ok());
+            ear.connection.store(connection.unwrap_or(0), Ordering::Relaxed);
+        }
+        Ok(Err(error)) => return told(&error),
+        Err(_) => return format!("no answer within {PATIENCE:?}"),
+    }
     // Listening first, then looking: what came in between is not missed.
     ear.wake.wake_all();
     let probe = format!("? {}", ear.id);
@@ -122,7 +153,7 @@ async fn attend(
         match heard {
             Ok(None) => return "the connection ended".to_owned(),
             Ok(Some(words)) if words == probe => {
-                ear.hears.store(true, Ordering::Relaxed);
+                ear.set_hears(true);
                 awaited = false;
                 deadline = Instant::now() + PROBE;
             }
@@ -145,6 +176,10 @@ fn hear(ear: &Ear, words: &str) {
     // Our own workers were woken before the notice was sent.
     if sender == ear.id {
         return;
+    }
+    // Work may be anywhere.
+    if name == EVERYWHERE {
+        return ear.wake.wake_all();
     }
     match QueueName::new(name) {
         Ok(queue) => ear.wake.wake(&[queue]),

@@ -88,6 +88,7 @@ impl Inner {
         columns: &Columns<'_>,
         refused: i32,
         patience: Patience,
+        notice: Option<&str>,
     ) -> Result<Option<Vec<PutAnswer>>> {
         let keyed = columns.keys.is_some();
         let encoding = columns.is_plain().filter(|_| !self.elaborate.is(queue, keyed));
@@ -96,7 +97,11 @@ impl Inner {
         let Some(keys) = &columns.keys else {
             let rows = self
                 .pool
-                .write(Sql::PutPlain, &[&name, payloads, &encoding, &refused, &now])
+                .write_and_tell(
+                    Sql::PutPlain,
+                    &[&name, payloads, &encoding, &refused, &now],
+                    notice,
+                )
                 .await?;
             let answers = new(&rows, at!(PutPlain.ids))?;
             return Ok(self.plainly(queue, keyed, answers));
@@ -106,7 +111,7 @@ impl Inner {
         let patience = patience.millis();
         let values: [&(dyn ToSql + Sync); 7] =
             [&name, payloads, keys, &encoding, &refused, &patience, &now];
-        let answers = match self.pool.put_new(sql, &values).await? {
+        let answers = match self.pool.put_new(sql, &values, notice).await? {
             Some(rows) if few => standing(&rows)?,
             Some(rows) => new(&rows, at!(PutNew.ids))?,
             None => None,

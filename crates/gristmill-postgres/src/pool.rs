@@ -199,18 +199,19 @@ impl Pool {
         intent: Intent,
         deadline: Deadline,
     ) -> Result<Vec<Row>> {
-        self.ask(sql, values, intent, Need::Write, deadline).await
+        self.ask(sql, values, None, intent, Need::Write, deadline).await
     }
 
     async fn ask(
         &self,
         sql: Sql,
         values: &[&(dyn ToSql + Sync)],
+        notice: Option<&str>,
         intent: Intent,
         need: Need,
         deadline: Deadline,
     ) -> Result<Vec<Row>> {
-        let answer = self.attempt(sql, values, need, deadline).await?;
+        let answer = self.attempt(sql, values, notice, need, deadline).await?;
         answer.map_err(|fault| told(&fault, intent, &deadline))
     }
 
@@ -219,13 +220,14 @@ impl Pool {
         &self,
         sql: Sql,
         values: &[&(dyn ToSql + Sync)],
+        notice: Option<&str>,
         need: Need,
         deadline: Deadline,
     ) -> Result<Result<Vec<Row>, Fault>> {
         let (mut races, mut elsewhere) = (0, 0);
         loop {
             let mut taken = self.take_of(self.lane(sql), need, deadline).await?;
-            let fault = match taken.query(&self.texts, sql, values, &deadline).await {
+            let fault = match taken.query(&self.texts, sql, values, notice, &deadline).await {
                 Ok(rows) => return Ok(Ok(rows)),
                 Err(fault) => fault,
             };
@@ -244,7 +246,7 @@ impl Pool {
         let deadline = self.deadline(Class::of(sql));
         let mut tries = 0;
         loop {
-            match self.ask(sql, values, Intent::Read, Need::Any, deadline).await {
+            match self.ask(sql, values, None, Intent::Read, Need::Any, deadline).await {
                 // A connection that ended since its last use: a read can be
                 // sent again.
                 Err(StoreError::Unavailable(_)) if tries < 2 && !deadline.has_passed() => {
@@ -260,19 +262,38 @@ impl Pool {
         self.query(sql, values, Intent::Write, self.deadline(Class::of(sql))).await
     }
 
-    /// Puts what is taken to be new; none when something of it stands already, and
-    /// then nothing was put.
+    /// Puts what is taken to be new, with a notice right behind it if one is given;
+    /// none when something of it stands already, and then nothing was put.
     pub(crate) async fn put_new(
         &self,
         sql: Sql,
         values: &[&(dyn ToSql + Sync)],
+        notice: Option<&str>,
     ) -> Result<Option<Vec<Row>>> {
         let deadline = self.deadline(Class::of(sql));
-        match self.attempt(sql, values, Need::Write, deadline).await? {
+        match self.attempt(sql, values, notice, Need::Write, deadline).await? {
             Ok(rows) => Ok(Some(rows)),
             Err(Fault::Said(error)) if errors::stands_already(&error) => Ok(None),
             Err(fault) => Err(told(&fault, Intent::Write, &deadline)),
         }
+    }
+
+    /// Changes something, with a notice right behind it if one is given: it is sent
+    /// when the change is committed.
+    pub(crate) async fn write_and_tell(
+        &self,
+        sql: Sql,
+        values: &[&(dyn ToSql + Sync)],
+        notice: Option<&str>,
+    ) -> Result<Vec<Row>> {
+        let deadline = self.deadline(Class::of(sql));
+        self.ask(sql, values, notice, Intent::Write, Need::Write, deadline).await
+    }
+
+    /// Whether a notice can go right behind what is written: not over a pooler,
+    /// where the two may be sent apart.
+    pub(crate) fn takes_along(&self) -> bool {
+        self.mode == StatementMode::Prepared
     }
 
     /// Gives no more connections and closes the idle ones.
@@ -431,7 +452,7 @@ impl Taken<'_> {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>> {
         let (pool, deadline) = (self.pool, self.deadline);
-        let answer = self.query(&pool.texts, sql, values, &deadline).await;
+        let answer = self.query(&pool.texts, sql, values, None, &deadline).await;
         answer.map_err(|fault| self.told(&fault, Intent::Read))
     }
 

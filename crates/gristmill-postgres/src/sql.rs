@@ -186,6 +186,8 @@ statements! {
         MetaGet = "meta_get", () -> (store_id);
         Now = "now", (TIMESTAMPTZ) -> (now);
         Notify = "notify", (TEXT, TEXT);
+        Attend = "attend", () -> (connection);
+        OthersListen = "others_listen", (INT4) -> (listen);
     }
     MIGRATION {
         MigrationTable = "migration_table", ();

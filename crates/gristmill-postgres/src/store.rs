@@ -1,7 +1,7 @@
 //! The store: what it is made of, and how it is opened and closed.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use gristmill_core::name::did_you_mean;
@@ -25,6 +25,7 @@ use crate::notifier::Notifier;
 use crate::plain::Elaborate;
 use crate::pool::{Pool, Taken};
 use crate::put::{self, Columns, Sifted};
+use crate::server::Server;
 use crate::sql::{Sql, at};
 use crate::wire::At;
 use crate::{Options, StatementMode, url};
@@ -58,6 +59,9 @@ pub(crate) struct Inner {
     /// For puts that wait for somebody else's open transaction.
     pub(crate) turns: Turns,
     pub(crate) ear: Arc<Ear>,
+    /// Where to listen for wake-ups, and whether that has begun.
+    listen: Option<Server>,
+    listens: Once,
     pub(crate) notifier: Notifier,
     unfolded: Mutex<u32>,
     /// The store's own id, so that a transaction can be told from another's.
@@ -80,13 +84,8 @@ impl PostgresStore {
             (None, StatementMode::Prepared) => Some(server),
             (None, StatementMode::Unnamed) => None,
         };
-        let ear = Arc::new(Ear {
-            wake: Arc::default(),
-            hears: false.into(),
-            id: Token::random()?.to_string(),
-        });
-        listener::start(&ear, &pool, listen);
-        let notifier = Notifier::start(&pool, ear.id.clone());
+        let ear = Arc::new(Ear::new(Token::random()?.to_string()));
+        let notifier = Notifier::start(&pool, &ear);
         let inner = Inner {
             pool,
             limits: options.limits,
@@ -99,6 +98,8 @@ impl PostgresStore {
             elaborate: Elaborate::default(),
             turns: Turns::default(),
             ear,
+            listen,
+            listens: Once::new(),
             notifier,
             unfolded: Mutex::new(0),
             id,
@@ -108,7 +109,8 @@ impl PostgresStore {
     }
 
     /// Whether wake-ups of other processes are heard at once. While they are
-    /// not, workers find work by polling, some ten times a second.
+    /// not, workers find work by polling, some ten times a second. Who has no
+    /// worker, and waits for nothing, does not listen.
     #[must_use]
     pub fn hears_wake_ups(&self) -> bool {
         self.inner.ear.hears.load(Ordering::Relaxed)
@@ -258,6 +260,11 @@ impl Inner {
         self.guard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Listens for wake-ups from now on: somebody is about to wait for work.
+    pub(crate) fn listen(&self) {
+        self.listens.call_once(|| listener::start(&self.ear, &self.pool, self.listen.clone()));
+    }
+
     /// Work may have become claimable in these queues, also behind a hint.
     pub(crate) fn woken(&self, queues: &[QueueName]) {
         for queue in queues {
@@ -270,6 +277,7 @@ impl Inner {
     /// Work may have become claimable anywhere.
     pub(crate) fn everything_woken(&self) {
         self.hints.forget_all();
+        self.notifier.tell_all();
         self.ear.wake.wake_all();
     }
 
@@ -329,9 +337,14 @@ impl Inner {
         let sifted = Sifted::new(tasks, &self.limits);
         let columns = Columns::of(&sifted.fit)?;
         let refused = sifted.refused();
+        // It may tell of a put that is refused in the end: a worker that looks in
+        // vain costs less than one that sleeps.
+        let takes_along = self.pool.takes_along() && !sifted.fit.is_empty();
+        let notice = takes_along.then(|| self.notifier.take_along(queue)).flatten();
+        let notice = notice.as_deref();
         // One task is all of it or nothing anyway.
         let plain = if !*atomic || (tasks.len() == 1 && refused == 0) {
-            self.put_plainly(queue, &columns, refused, patience).await?
+            self.put_plainly(queue, &columns, refused, patience, notice).await?
         } else {
             None
         };
@@ -339,7 +352,8 @@ impl Inner {
             Some(answers) => answers,
             None => {
                 let values = self.put_values(queue, *atomic, refused).own(patience);
-                let rows = self.pool.write(Sql::Put, &values.as_refs(&columns)).await?;
+                let values = values.as_refs(&columns);
+                let rows = self.pool.write_and_tell(Sql::Put, &values, notice).await?;
                 let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;
                 let Some(answers) = put::answers(row, &sifted.fit)? else {
                     let refusal = put::unknown(queue, &self.queue_names().await?);
@@ -357,7 +371,9 @@ impl Inner {
         }
         if report.enqueued() > 0 || replaced {
             self.ear.wake.wake(std::slice::from_ref(queue));
-            self.notifier.tell(queue);
+            if notice.is_none() {
+                self.notifier.tell(queue);
+            }
         }
         self.count_change();
         Ok(report)

@@ -53,11 +53,13 @@ impl Store for PostgresStore {
     }
 
     fn mark(&self) -> WakeMark {
+        self.inner.listen();
         self.inner.ear.wake.mark()
     }
 
     async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) -> Result<()> {
         self.is_open()?;
+        self.inner.listen();
         self.inner.ear.wake.wait(queues, since, timeout.min(self.inner.limits.wait)).await;
         self.is_open()
     }
@@ -191,6 +193,7 @@ impl Store for PostgresStore {
     }
 
     async fn close(&self) -> Result<()> {
+        self.inner.notifier.last_words(&self.inner.pool).await;
         self.inner.pool.close();
         self.inner.ear.wake.wake_all();
         Ok(())

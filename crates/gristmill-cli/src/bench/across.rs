@@ -112,12 +112,7 @@ fn rows(waits: Waits) -> Measured {
 }
 
 /// One worker here, one producer in a process of its own.
-async fn measure(
-    mill: &Mill,
-    url: &str,
-    plan: Plan,
-    waits: &mut Waits,
-) -> Result<(), BenchError> {
+async fn measure(mill: &Mill, url: &str, plan: Plan, waits: &mut Waits) -> Result<(), BenchError> {
     let begun = Begun::default();
     let notes = begun.clone();
     let worker = Worker::new(mill)

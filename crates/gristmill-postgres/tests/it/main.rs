@@ -46,3 +46,4 @@ mod surface;
 mod tls;
 mod traffic;
 mod transactions;
+mod wake;

@@ -136,6 +136,8 @@ async fn a_silent_first_host_costs_a_moment() {
     put(&store, "q", vec![task("a")]).await;
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(5), "{took:?}");
+    // Who is about to wait for work listens.
+    store.mark();
     until("listening", async || store.hears_wake_ups()).await;
     // Whom it found is asked first from then on.
     let begun = Instant::now();

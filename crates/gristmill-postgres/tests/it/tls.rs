@@ -83,6 +83,8 @@ async fn open(url: &str) -> Result<PostgresStore, StoreError> {
 async fn encrypted(server: &Server, url: &str) -> Vec<bool> {
     let store = open(url).await.unwrap_or_else(|e| panic!("{url}: {e}"));
     store.stats().await.unwrap();
+    // Who is about to wait for work listens.
+    store.mark();
     let heard = async {
         while !store.hears_wake_ups() {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -40,10 +40,8 @@ async fn commits(url: &PostgresUrl, idle: Duration) -> Result<u64, BenchError> {
     let meter = Meter::connect(url.reveal()).await?;
     let before = meter.commits().await?;
     let mill = super::again(url).await?;
-    let worker = Worker::new(&mill)
-        .handle(|_: Grain| async { Ok::<(), String>(()) })
-        .start()
-        .await?;
+    let worker =
+        Worker::new(&mill).handle(|_: Grain| async { Ok::<(), String>(()) }).start().await?;
     // What comes once at the beginning is over by then.
     tokio::time::sleep(Duration::from_secs(3) + idle).await;
     worker.stop().await?;

@@ -56,8 +56,10 @@ async fn what_another_handle_puts_is_heard_of() {
 #[tokio::test]
 async fn what_an_application_commits_is_heard_of() {
     let place = Place::new();
+    // Made before and kept: a connection that ends is heard of too.
+    drop(place.open());
+    let mut application = place.application();
     let put_one = async |producer: &SqliteStore| {
-        let mut application = place.application();
         let transaction = application.transaction().unwrap();
         let (_, guard) = producer.put_in(&transaction, &request("q", vec![task("1")])).unwrap();
         transaction.commit().unwrap();
@@ -70,8 +72,9 @@ async fn what_an_application_commits_is_heard_of() {
 #[tokio::test]
 async fn what_nobody_told_is_found_by_the_look() {
     let place = Place::new();
+    drop(place.open());
+    let mut application = place.application();
     let put_one = async |producer: &SqliteStore| {
-        let mut application = place.application();
         let transaction = application.transaction().unwrap();
         let (_, guard) = producer.put_in(&transaction, &request("q", vec![task("1")])).unwrap();
         transaction.commit().unwrap();

@@ -15,7 +15,7 @@ use crate::{
     KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
     Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
     ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
-    Task, TaskId, WakeMark, WorkerId, WorkerReport, WorkerView,
+    Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 /// What just happened in the store, for whoever watches. Watchers that are too
@@ -124,7 +124,7 @@ macro_rules! verbs {
     };
 }
 verbs! {
-    put, claim, settle, extend, reclaim, sweep, wait, find, get, list, operate, import, declare_queue,
+    put, claim, settle, extend, open_under, reclaim, sweep, wait, find, get, list, operate, import, declare_queue,
     override_queue, reset_queue, pause_queue, register_contract, queues, stats, minutes,
     declare_schedule, schedules, remove_schedule, pause_schedule, fire, campaign, resign,
     report_worker, forget_worker, workers, publish_assignment, assignment, diagnose,
@@ -217,6 +217,10 @@ impl Store for Observed {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         observe!(self.extend(extensions))
+    }
+
+    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        observe!(self.open_under(token))
     }
 
     async fn reclaim(&self) -> Result<u64> {

@@ -17,7 +17,7 @@ use crate::{
     Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
     PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
     ScheduleName, SettingsPatch, SettleAnswer, Settlement, State, StoreError, SweepReport, Task,
-    TaskId, WakeMark, WorkerId, WorkerReport, WorkerView,
+    TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 /// Which of a key's two places a task holds.
@@ -71,6 +71,14 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// but whose tasks nobody took is prolonged like any other. A length that
     /// no lease can have is an error, and then none is prolonged.
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>>;
+
+    /// The tasks that are open under a token, by id; none when there is no such
+    /// claim or nothing of it is open any more. For who claimed with a token of its
+    /// own and did not hear the answer.
+    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        let _ = token;
+        Err(StoreError::NotSupported("tell what is open under a token".to_owned()))
+    }
 
     /// Takes back tasks of all queues whose lease ran out, a bounded number a
     /// call. Returns how many went back or failed.

@@ -9,7 +9,7 @@ use gristmill_core::{
     Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
     Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
     PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
     WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
@@ -48,6 +48,10 @@ impl Store for FilesStore {
             desk.ledger().extend(&extensions, now)
         })
         .await
+    }
+
+    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        self.ask(Light, move |desk| Ok(desk.ledger().open_under(token))).await
     }
 
     async fn reclaim(&self) -> Result<u64> {

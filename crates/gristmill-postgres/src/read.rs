@@ -2,7 +2,7 @@
 
 use gristmill_core::{
     Action, KeyStanding, ListRequest, Order, Page, QueueName, Result, StandingPlace, State, Task,
-    TaskFilter, TaskId,
+    TaskFilter, TaskId, Token,
 };
 use tokio_postgres::Row;
 
@@ -11,12 +11,22 @@ use crate::errors::corrupt;
 use crate::row;
 use crate::sql::{Sql, at};
 use crate::store::Inner;
+use crate::wire::Uuid;
 
 impl Inner {
     /// One task, whatever its state.
     pub(crate) async fn get(&self, id: TaskId) -> Result<Option<Task>> {
         let rows = self.pool.read(Sql::Get, &[&id.0]).await?;
         rows.first().map(row::task).transpose()
+    }
+
+    /// The tasks that are open under a token, by id.
+    pub(crate) async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        let rows = self.pool.read(Sql::OpenUnder, &[&Uuid(token)]).await?;
+        let Some(row) = rows.first() else { return Ok(Vec::new()) };
+        let mut ids: Vec<i64> = column(row, at!(OpenUnder.open))?;
+        ids.sort_unstable();
+        Ok(ids.into_iter().map(TaskId).collect())
     }
 
     /// A page of tasks by id.

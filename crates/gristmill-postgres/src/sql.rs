@@ -123,6 +123,7 @@ statements! {
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
             error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, payload,
             worker, until, slot, cancel_requested);
+        OpenUnder = "open_under", (UUID) -> (open);
         Find = "find", (INT4, TEXT_ARRAY) -> (key, id, place, state);
         ListOldest = "list_oldest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
             TEXT_ARRAY) -> (state, id, queue, key, grp, source, priority, run_at, created_at,

@@ -9,7 +9,7 @@ use gristmill_core::{
     KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
     Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
     ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
-    SweepReport, Task, TaskId, WakeMark, WorkerId, WorkerReport, WorkerView,
+    SweepReport, Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::{PostgresStore, group, held, put};
@@ -42,6 +42,10 @@ impl Store for PostgresStore {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.inner.extend(&extensions).await
+    }
+
+    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        self.inner.open_under(token).await
     }
 
     async fn reclaim(&self) -> Result<u64> {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gristmill::port::NewTask;
-use gristmill::port::name::did_you_mean;
-use gristmill::{Encoding, Payload, QueueName, Refusal, StoreError};
+use gristmill::core::NewTask;
+use gristmill::core::name::did_you_mean;
+use gristmill::{Encoding, Payload, QueueName, Refusal, Settings, StoreError};
 use gristmill_contract::{QueueContract, view};
 
 use crate::problem::Answer;
@@ -29,6 +29,7 @@ struct KnownQueue {
     /// Its contract, where it has one that this version can read.
     contract: Option<QueueContract>,
     max_wait: Option<Duration>,
+    lease: Duration,
 }
 
 impl Queues {
@@ -55,6 +56,11 @@ impl Queues {
         Ok(NewTask { payload, ..task })
     }
 
+    /// How long a claim lasts unless its caller says so.
+    pub(crate) fn lease(&self, queue: &QueueName) -> Duration {
+        self.0.get(queue).map_or(Settings::default().lease, |known| known.lease)
+    }
+
     /// How long a task of it may wait before somebody is told.
     pub(crate) fn max_wait(&self, queue: &QueueName) -> Option<Duration> {
         self.0.get(queue)?.max_wait
@@ -77,7 +83,14 @@ impl Known {
         }
         let queues = service.store.queues().await?.into_iter().map(|queue| {
             let contract = queue.contract.as_deref().and_then(QueueContract::from_text);
-            (queue.name, KnownQueue { contract, max_wait: queue.settings.max_wait })
+            (
+                queue.name,
+                KnownQueue {
+                    contract,
+                    max_wait: queue.settings.max_wait,
+                    lease: queue.settings.lease,
+                },
+            )
         });
         let queues = Arc::new(Queues(queues.collect()));
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

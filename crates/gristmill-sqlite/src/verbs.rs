@@ -14,6 +14,7 @@ use gristmill_core::{
 
 use crate::SqliteStore;
 use crate::ask::Weight;
+use crate::lease::Lease;
 use crate::read::Lister;
 use crate::{roles, schedules, stats, sweep};
 
@@ -36,6 +37,16 @@ impl Store for SqliteStore {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.write(Weight::Light, move |write| write.extend(&extensions)).await
+    }
+
+    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        self.read(move |db, _| {
+            let lease = Lease::load(db, token)?;
+            let mut ids = lease.map(|lease| lease.ids).unwrap_or_default();
+            ids.sort_unstable();
+            Ok(ids.into_iter().map(TaskId).collect())
+        })
+        .await
     }
 
     async fn reclaim(&self) -> Result<u64> {

@@ -264,6 +264,7 @@ macro_rules! for_each_behaviour {
                 verb_claim_passes_a_full_group_over,
                 verb_claim_never_gives_a_live_slot_twice_when_claims_race,
                 verb_claim_gives_nothing_of_a_paused_queue,
+                verb_claim_tells_what_is_open_under_its_token,
             }
             verb_import::{
                 verb_import_is_there_or_says_that_it_is_not,

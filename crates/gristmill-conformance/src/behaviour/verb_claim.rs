@@ -194,3 +194,27 @@ pub(super) async fn verb_claim_gives_nothing_of_a_paused_queue(f: &mut Fixture) 
     assert_eq!(f.store.queues().await.expect("queues")[0].paused_by, None);
     assert_eq!(f.claim_ids(&q, 10).await.len(), 3);
 }
+
+pub(super) async fn verb_claim_tells_what_is_open_under_its_token(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    f.enqueue_all(&q, plain(4)).await;
+    let held = f.claim_held(&q, 3).await;
+    let token = held[0].token;
+    let ids = |held: &[Held]| held.iter().map(|one| one.id).collect::<Vec<_>>();
+    assert_eq!(f.store.open_under(token).await, Ok(ids(&held)));
+    let other = f.claim_one(&q).await;
+    assert_eq!(f.store.open_under(other.token).await, Ok(vec![other.id]));
+    // What was settled is not open any more; what was given back neither.
+    f.end(&held[1], Outcome::Done).await;
+    f.end(&held[2], Outcome::Release { at: None, started: true }).await;
+    assert_eq!(f.store.open_under(token).await, Ok(vec![held[0].id]));
+    f.extend(token, secs(60)).await;
+    assert_eq!(f.store.open_under(token).await, Ok(vec![held[0].id]));
+    f.end(&held[0], Outcome::Error("no".to_owned())).await;
+    assert_eq!(f.store.open_under(token).await, Ok(Vec::new()));
+    // Taken back after its time, it is nobody's.
+    f.advance(secs(70));
+    f.store.sweep().await.expect("a sweep");
+    assert_eq!(f.store.open_under(other.token).await, Ok(Vec::new()));
+    assert_eq!(f.store.open_under(f.token()).await, Ok(Vec::new()));
+}

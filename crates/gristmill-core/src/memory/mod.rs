@@ -33,7 +33,7 @@ use crate::{
     KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
     Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
     ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
-    SweepReport, SystemClock, Task, TaskId, Timestamp, WakeMark, WakeSignal, WorkerId,
+    SweepReport, SystemClock, Task, TaskId, Timestamp, Token, WakeMark, WakeSignal, WorkerId,
     WorkerReport, WorkerView,
 };
 
@@ -132,6 +132,10 @@ impl Store for MemoryStore {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.write(|state, now| state.extend(&extensions, now))
+    }
+
+    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        Ok(self.read()?.open_under(token))
     }
 
     async fn reclaim(&self) -> Result<u64> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::state::{Row, State};
 use crate::{
     KeyStanding, ListRequest, Minute, Order, Page, QueueName, QueueStats, Result, StandingPlace,
-    State as TaskState, Task, TaskId, Timestamp,
+    State as TaskState, Task, TaskId, Timestamp, Token,
 };
 
 impl State {
@@ -13,6 +13,15 @@ impl State {
     pub fn get(&self, id: TaskId) -> Option<Task> {
         let row = self.rows.get(&id.0).or_else(|| self.done.get(&id.0))?;
         Some(row.task.clone())
+    }
+
+    /// The tasks that are open under a token, by id.
+    pub fn open_under(&self, token: Token) -> Vec<TaskId> {
+        let Some(lease) = self.leases.get(&token) else { return Vec::new() };
+        let is_open = |id: &&i64| self.rows.get(*id).is_some_and(|row| row.lease == Some(token));
+        let mut ids: Vec<TaskId> = lease.ids.iter().filter(is_open).map(|id| TaskId(*id)).collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// A page of tasks by id.

@@ -10,7 +10,7 @@ use gristmill_core::{
     Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
     Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
     PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
     WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
@@ -67,6 +67,10 @@ impl Store for InTurns {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.turn().extend(extensions).await
+    }
+
+    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        self.turn().open_under(token).await
     }
 
     async fn reclaim(&self) -> Result<u64> {

@@ -8,6 +8,9 @@ SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run
   FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
  WHERE t.id = $1
 
+-- name: open_under
+SELECT l.open FROM gristmill.lease l WHERE l.token = $1
+
 -- name: find
 -- Each place by its own index; failed ones many a key.
 SELECT k.key, k.id, k.place, k.state

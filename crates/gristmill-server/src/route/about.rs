@@ -25,7 +25,7 @@ pub(crate) async fn about(call: Call) -> Answer {
             "ndjson": true,
             "events": true,
             "claim_tokens": true,
-            "claim_tokens_after_restart": false,
+            "claim_tokens_after_restart": true,
             "filters": true,
             "operations": false,
             "results": false,

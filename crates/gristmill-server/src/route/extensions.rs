@@ -1,7 +1,7 @@
 //! `POST /v1/extensions` and `/v1/claims/{token}/extend`: more time under leases.
 
 use axum::http::StatusCode;
-use gristmill::port::{ExtendAnswer, Extension};
+use gristmill::core::Extension;
 
 use super::now;
 use crate::call::{self, Call};
@@ -29,11 +29,6 @@ async fn extend(service: &Service, extensions: Vec<Extension>) -> Answer<Vec<Ext
     // Before the store is asked, so that nobody is told of a later end than it has.
     let now = now();
     let answers = service.store.extend(extensions.clone()).await?;
-    let each = extensions.into_iter().zip(answers).map(|(extension, answer)| {
-        if matches!(answer, ExtendAnswer::Extended { .. }) {
-            service.held.extended(extension.token, extension.lease);
-        }
-        ExtensionOut::of(extension, answer, now)
-    });
-    Ok(each.collect())
+    let each = extensions.into_iter().zip(answers);
+    Ok(each.map(|(extension, answer)| ExtensionOut::of(extension, answer, now)).collect())
 }

@@ -9,6 +9,7 @@ use gristmill::{StoreError, TaskId};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::held;
 use crate::message::claim::Wanted;
 use crate::problem::{Answer, Problem, TOKEN_IN_USE};
 use crate::service::Service;
@@ -82,7 +83,6 @@ fn release(service: Arc<Service>, token: Token, ids: Vec<TaskId>) {
         let settlements = ids.iter().copied().map(release).collect();
         match service.store.settle(settlements).await {
             Ok(_) => {
-                ids.iter().for_each(|id| service.held.settled(token, *id));
                 tracing::info!(target: "gristmill::server", count, "tasks were given back: the client was gone");
             }
             Err(error) => {
@@ -120,8 +120,7 @@ async fn look(
         None => None,
     };
     if let Some(token) = wanted.token
-        && let Some(claim) = service.held.again(service, token).await?
-        && !claim.tasks.is_empty()
+        && let Some(claim) = held::again(service, token, wanted.lease).await?
     {
         // Not to be given back: whoever asked first may be at work on it.
         return Ok(Caught { service: service.clone(), open: None, claim });
@@ -151,9 +150,6 @@ async fn look(
                 other => other.into(),
             })?;
             if !claim.tasks.is_empty() {
-                if wanted.token.is_some() {
-                    service.held.keep(&claim, &wanted.worker);
-                }
                 return Ok(Caught::new(service.clone(), claim));
             }
             let due = [claim.next_due, claim.held_back];

@@ -1,7 +1,6 @@
 //! `POST /v1/settlements`: how attempts ended, each with its answer.
 
 use axum::http::StatusCode;
-use gristmill::port::SettleAnswer;
 
 use crate::call::{self, Call};
 use crate::message::settle::{SettlementIn, SettlementOut};
@@ -23,17 +22,9 @@ pub(crate) async fn settle(call: Call) -> Answer {
     if settlements.is_empty() {
         return call::json(StatusCode::OK, &Vec::<SettlementOut>::new());
     }
-    let named: Vec<_> = settlements.iter().map(|one| (one.token, one.id)).collect();
+    let named: Vec<_> = settlements.iter().map(|one| one.id).collect();
     let answers = service.store.settle(settlements).await?;
-    let answers: Vec<SettlementOut> = named
-        .into_iter()
-        .zip(answers)
-        .map(|((token, id), answer)| {
-            if !matches!(answer, SettleAnswer::LeaseLost) {
-                service.held.settled(token, id);
-            }
-            SettlementOut::of(id, answer)
-        })
-        .collect();
+    let each = named.into_iter().zip(answers);
+    let answers: Vec<_> = each.map(|(id, answer)| SettlementOut::of(id, answer)).collect();
     call::json(StatusCode::OK, &answers)
 }

@@ -9,7 +9,7 @@ use gristmill_core::{
     KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
     Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
     ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
-    Task, TaskId, WakeMark, WorkerId, WorkerReport, WorkerView,
+    Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use super::{Faulty, Verb};
@@ -32,6 +32,10 @@ impl Store for Faulty {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.call(Verb::Extend, self.inner.extend(extensions)).await
+    }
+
+    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        self.call(Verb::Get, self.inner.open_under(token)).await
     }
 
     async fn reclaim(&self) -> Result<u64> {

@@ -9,7 +9,7 @@ use gristmill_core::{
     Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
     Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
     PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
     WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
@@ -34,6 +34,11 @@ impl Store for Flawed {
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.write_the_unwritten().await?;
         self.flawed_extend(extensions).await
+    }
+
+    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        self.write_the_unwritten().await?;
+        self.inner().open_under(token).await
     }
 
     async fn reclaim(&self) -> Result<u64> {

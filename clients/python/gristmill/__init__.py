@@ -13,6 +13,7 @@
     worker.run()
 """
 
+from . import contract
 from .client import Client
 from .errors import (
     Fail,
@@ -46,4 +47,5 @@ __all__ = [
     "Unavailable",
     "Unknown",
     "Worker",
+    "contract",
 ]

@@ -29,6 +29,7 @@ const GENERATE: &str = "\
 Examples:
   gristmill generate --out src                    queues.yaml becomes src/queues.rs
   gristmill generate mail.yaml bills.yaml --out src
+  gristmill generate --lang python --out app      queues.yaml becomes app/queues.py
   gristmill generate --out src --check            fails when src/queues.rs is out of date";
 
 /// `contract`.
@@ -96,4 +97,18 @@ pub(crate) struct GenerateArgs {
     /// Write nothing; fail when what is there is not what would be written
     #[arg(long)]
     pub(crate) check: bool,
+
+    /// The language
+    #[arg(long, value_enum, value_name = "LANG", default_value_t)]
+    pub(crate) lang: Language,
+}
+
+/// A language that code is generated in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Language {
+    /// For the library `gristmill`
+    #[default]
+    Rust,
+    /// For the package `gristmill` of clients/python
+    Python,
 }

@@ -18,6 +18,7 @@ mod work;
 pub(crate) use bench::BenchArgs;
 pub(crate) use contract::{
     ContractCheckArgs, ContractCommand, ContractRegisterArgs, ContractSchemaArgs, GenerateArgs,
+    Language,
 };
 pub(crate) use copy::CopyArgs;
 pub(crate) use init::InitArgs;
@@ -149,7 +150,7 @@ pub(crate) enum Command {
     /// Check, compare, print and register contracts
     #[command(subcommand)]
     Contract(ContractCommand),
-    /// Write typed Rust from a contract
+    /// Write typed Rust or Python from a contract
     Generate(GenerateArgs),
     /// Look at the configuration
     #[command(subcommand)]

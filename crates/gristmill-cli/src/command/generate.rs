@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Session;
 use super::contract::open;
-use crate::args::GenerateArgs;
+use crate::args::{GenerateArgs, Language};
 use crate::failure::{Exit, Failure};
 
 /// Generate code.
@@ -16,11 +16,12 @@ pub(crate) struct Generate {
     files: Vec<PathBuf>,
     out: PathBuf,
     check: bool,
+    lang: Language,
 }
 
 impl Generate {
     pub(crate) fn meant(args: GenerateArgs) -> Self {
-        Generate { files: args.files, out: args.out, check: args.check }
+        Generate { files: args.files, out: args.out, check: args.check, lang: args.lang }
     }
 
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
@@ -30,8 +31,11 @@ impl Generate {
         let stem = self.files.first().and_then(|file| file.file_stem()?.to_str());
         // A module's name: queues-v2.yaml is `mod queues_v2`.
         let stem = gristmill_contract::naming::snake_case(stem.unwrap_or("queues"));
-        let file = self.out.join(format!("{stem}.rs"));
-        let code = generate::rust(&contract, &names, Place::File);
+        let (code, ending) = match self.lang {
+            Language::Rust => (generate::rust(&contract, &names, Place::File), "rs"),
+            Language::Python => (generate::python(&contract, &names), "py"),
+        };
+        let file = self.out.join(format!("{stem}.{ending}"));
         let shown = file.display().to_string();
         let there = std::fs::read_to_string(&file).ok();
         let same = there.as_deref() == Some(code.as_str());

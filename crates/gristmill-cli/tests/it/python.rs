@@ -59,3 +59,56 @@ fn what_was_acknowledged_survives_a_killed_service() {
 fn what_was_acknowledged_survives_twenty_kills() {
     kill_the_service("20");
 }
+
+/// What the contract in both languages says: put by one class, handled as another.
+const GENERATED: &str = r#"
+import sys, threading
+from datetime import datetime, timezone
+from gristmill import Client, Refused, Worker
+from queues import Emails, PriceUpdates, on_emails
+client, worker, seen = Client(), Worker(), []
+mail = Emails(to="ada", user_id=2**62, parts=[b"\xff\x00", b""], at=datetime(2026, 1, 2, 3, 4, 5, 600, timezone.utc))
+assert mail.put(client, key="ada").enqueued
+assert PriceUpdates(urgent=True).put(client).enqueued
+@on_emails(worker)
+def handle(email, task):
+    seen.append((email, task.key))
+    worker.stop()
+worker.run()
+assert seen == [(mail, "ada")], seen
+try:
+    client.put("emails", {"to": "ada"})
+    raise SystemExit("it was taken")
+except Refused as refused:
+    assert refused.code == "does_not_fit", refused
+print("as the contract says")
+"#;
+
+#[test]
+fn generated_python_speaks_the_contract() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("NOT RUN: python3 is missing");
+        return;
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let contract = here.join("../gristmill-contract/tests/it");
+    let place = Place::new();
+    place.write("queues.yaml", std::fs::read(contract.join("queues.yaml")).unwrap());
+    place.ok(&["contract", "register", "queues.yaml"]);
+    place.ok(&["generate", "--lang", "python", "--out", "."]);
+    place.ok(&["generate", "--lang", "python", "--out", ".", "--check"]);
+    // The same bytes everywhere.
+    let golden = std::fs::read_to_string(contract.join("queues.py")).unwrap();
+    assert_eq!(std::fs::read_to_string(place.path("queues.py")).unwrap(), golden);
+    let (_serve, address) = started(&place, &["serve"]);
+    let output = Command::new("python3")
+        .args(["-c", GENERATED])
+        .current_dir(place.path(""))
+        .env("GRISTMILL_URL", format!("http://{address}"))
+        .env("PYTHONPATH", here.join("../../clients/python"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}

@@ -1,5 +1,5 @@
 //! Rust out of a contract: typed payloads, a handler trait a queue, and a
-//! worker.
+//! worker; and Python.
 //!
 //! The text is written the way `rustfmt` leaves it, and depends on nothing but
 //! the contract: the same contract gives the same bytes everywhere. What is
@@ -10,8 +10,10 @@ mod build_script;
 mod fields;
 mod handlers;
 mod layout;
+mod python;
 
 pub use build_script::{BuildError, build, build_all};
+pub use python::python;
 
 use crate::Contract;
 use crate::naming::pascal_case;

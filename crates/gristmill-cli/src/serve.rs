@@ -10,7 +10,7 @@ use gristmill::schedule::Scheduler;
 use gristmill::signal::{SAME_WISH, Signals};
 use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Mill, QueueName, TaskId};
-use gristmill_server::Server;
+use gristmill_server::{Listen, Port, Server};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
@@ -114,6 +114,18 @@ impl Served {
             return Err(Failure::interrupted("stopped before the queues were drained"));
         }
         Ok(())
+    }
+}
+
+/// Takes the port to listen at, if any: before a store is opened, so that a start that
+/// cannot succeed changes nothing.
+pub(crate) async fn take(listen: Listen) -> Result<Option<Port>, Failure> {
+    match listen {
+        Listen::Off => Ok(None),
+        Listen::At(address) => match Port::take(address).await {
+            Ok(port) => Ok(Some(port)),
+            Err(why) => Err(Failure::new(Exit::Wrong, "listen", why.to_string())),
+        },
     }
 }
 

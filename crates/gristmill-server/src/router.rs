@@ -105,10 +105,13 @@ routes! {
     GET "/docs/style.css" openapi::style, "How the page looks", answers [200 "text/css"];
 }
 
+/// What is served where only the process is watched.
+const WATCHED: &[&str] = &["/livez", "/readyz", "/metrics"];
+
 /// The router over a service.
-pub(crate) fn router(service: Arc<Service>) -> Router {
+pub(crate) fn router(service: Arc<Service>, watch_only: bool) -> Router {
     let mut router = Router::new();
-    for route in ROUTES {
+    for route in ROUTES.iter().filter(|route| !watch_only || WATCHED.contains(&route.path)) {
         let filter = match route.method {
             "POST" => MethodFilter::POST,
             "PUT" => MethodFilter::PUT,

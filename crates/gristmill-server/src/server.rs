@@ -27,6 +27,8 @@ use crate::{ListenError, guard, router};
 /// What the service does besides answering.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
+    /// Only answers those who watch the process: `/livez`, `/readyz` and `/metrics`.
+    pub watch_only: bool,
     /// Does what time brings (expired leases, what falls due), once a second: for a
     /// process without workers, which do it otherwise.
     pub sweeps: bool,
@@ -90,7 +92,7 @@ impl Server {
     /// work are answered with nothing, streams end after the tasks they have put.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Server { port: Port { listener, .. }, service, stopping, options } = self;
-        let router = router::router(service.clone());
+        let router = router::router(service.clone(), options.watch_only);
         let mut serving = JoinSet::new();
         let sweeping = options.sweeps.then(|| tokio::spawn(sweep(service.clone())));
         let mut stop = std::pin::pin!(stop);

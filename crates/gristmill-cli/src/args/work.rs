@@ -71,6 +71,10 @@ pub(crate) struct WorkArgs {
     /// Tell the handler the store's URL in GRISTMILL_STORE; it may hold a password
     #[arg(long)]
     pub(crate) with_store: bool,
+
+    /// Serve /metrics, /livez and /readyz at this address of this machine, like 127.0.0.1:9100
+    #[arg(long, value_name = "ADDR", env = "GRISTMILL_METRICS")]
+    pub(crate) metrics: Option<String>,
 }
 
 /// `serve`.

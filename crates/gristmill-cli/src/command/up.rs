@@ -13,7 +13,7 @@ use gristmill::schedule::Scheduler;
 use gristmill::signal::Signals;
 use gristmill::worker::Worker;
 use gristmill::{Mill, StoreUrl};
-use gristmill_server::{Listen, Options, Port, Server};
+use gristmill_server::{Listen, Options, Server};
 
 use super::Session;
 use super::queue::change_text;
@@ -25,7 +25,7 @@ use crate::exec::{Broken, Children, Exec};
 use crate::failure::{Exit, Failure};
 use crate::notify;
 use crate::output::{Output, count};
-use crate::serve::{Beside, Staffed, Tell, say, serve};
+use crate::serve::{Beside, Staffed, Tell, say, serve, take};
 use crate::store;
 
 /// Run what this file describes.
@@ -82,13 +82,7 @@ impl Up {
                  'exec:' command, or say an address with 'listen:'",
             ));
         }
-        let port = match listen {
-            Listen::Off => None,
-            Listen::At(address) => {
-                let taken = Port::take(address).await;
-                Some(taken.map_err(|why| Failure::new(Exit::Wrong, "listen", why.to_string()))?)
-            }
-        };
+        let port = take(listen).await?;
         let url = session.store.clone().or_else(|| config.store.clone());
         let url = url.unwrap_or_else(store::default);
         let mill = store::open_to_stay(&url).await?;
@@ -114,7 +108,7 @@ impl Up {
         notify::tell(notify::READY);
         let children = Children::default();
         let workers = workers(&mill, &url, &config, session.output, &children, &contracts);
-        let options = Options { sweeps: workers.is_empty() };
+        let options = Options { sweeps: workers.is_empty(), watch_only: false };
         let beside = Beside {
             scheduler: Some(Scheduler::new(&mill)),
             http: port.map(|port| Server::new(port, &mill, options)),

@@ -8,6 +8,7 @@ use gristmill::signal::Signals;
 use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Mill, QueueName};
 use gristmill_contract::duration;
+use gristmill_server::{Listen, Options, Server};
 use serde_json::json;
 
 use super::{Session, text};
@@ -16,7 +17,7 @@ use crate::contracts::Contracts;
 use crate::exec::{Broken, Children, Exec};
 use crate::failure::{Exit, Failure};
 use crate::output::count;
-use crate::serve::{Beside, Staffed, Tell, say, serve};
+use crate::serve::{Beside, Staffed, Tell, say, serve, take};
 use crate::store::Missing;
 
 /// Most processors of one worker: each may run a process.
@@ -36,6 +37,7 @@ pub(crate) struct Work {
     lease: Option<Duration>,
     source: Option<String>,
     with_store: bool,
+    metrics: Listen,
 }
 
 impl Work {
@@ -60,6 +62,8 @@ impl Work {
         }
         let queues =
             args.queues.iter().map(|name| QueueName::new(name)).collect::<Result<_, _>>()?;
+        let metrics = args.metrics.as_deref().map(str::parse).transpose();
+        let metrics = metrics.map_err(|why: String| Failure::usage(format!("--metrics: {why}")))?;
         Ok(Work {
             queues,
             exec: args.exec,
@@ -69,10 +73,12 @@ impl Work {
             lease,
             source: args.source.map(|source| text("--source", source)).transpose()?,
             with_store: args.with_store,
+            metrics: metrics.unwrap_or(Listen::Off),
         })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let port = take(self.metrics).await?;
         let mill = session.open(Missing::Fail).await?;
         let queues = self.served(&mill).await?;
         let children = Children::default();
@@ -106,9 +112,14 @@ impl Work {
             say(format_args!("working on {}; stop with Ctrl-C", names.join(", ")));
         }
         let staffed = Staffed { worker, queues, broken };
+        if let Some(port) = &port {
+            say(format_args!("metrics at http://{}/metrics", port.address()));
+        }
+        let options = Options { watch_only: true, ..Options::default() };
+        let http = port.map(|port| Server::new(port, &mill, options));
+        let beside = Beside { http, ..Beside::default() };
         let served =
-            serve(&signals, &mill, vec![staffed], Beside::default(), &children, Tell::Trouble)
-                .await?;
+            serve(&signals, &mill, vec![staffed], beside, &children, Tell::Trouble).await?;
         let report = &served.report;
         if session.output.json {
             session.output.value(&as_json(report))?;

@@ -136,3 +136,41 @@ fn systemd_is_told_and_lines_can_be_json() {
         assert!(said["at"].is_string() && said["level"].is_string(), "{line}");
     }
 }
+
+#[test]
+fn a_worker_can_be_watched() {
+    let place = Place::with(&[&["emails"]]);
+    let words = ["work", "emails", "--exec", "cat", "--metrics", "127.0.0.1:0"];
+    let mut work = place.start(&words);
+    let seen = Running::until(&mut work.stderr, "metrics at");
+    let at = seen.last().unwrap().split("http://").nth(1).unwrap();
+    let address = at.split('/').next().unwrap().to_owned();
+    place.ok(&["put", "emails", "1"]);
+    eventually("it is done", || {
+        ask(&address, "GET", "/metrics", "").1.contains("gristmill_done_total{queue=\"emails\"} 1")
+    });
+    assert_eq!(ask(&address, "GET", "/readyz", "").0, 200);
+    // To be looked at, and nothing else.
+    assert_eq!(ask(&address, "GET", "/v1/stats", "").0, 404);
+    let answer = place.run(&["work", "emails", "--exec", "cat", "--metrics", "0.0.0.0:1"]);
+    assert!(answer.code == 2 && answer.stderr.contains("only this machine"), "{answer:?}");
+}
+
+#[test]
+#[ignore = "long: two thousand silent and two thousand dribbling connections, a gigabyte"]
+fn bad_clients_do_not_harm_others() {
+    let place = Place::with(&[&["emails"]]);
+    let (serve, address) = started(&place, &["serve"]);
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/attacked.py");
+    let output = std::process::Command::new("python3")
+        .arg(script)
+        .args([address.split(':').next_back().unwrap(), &serve.pid().to_string()])
+        .output();
+    let Ok(output) = output else {
+        println!("NOT RUN: python3 is missing");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{said}");
+}

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gristmill::State;
-use gristmill::core::{Claim, ClaimedTask, ExtendAnswer, Extension, Token};
+use gristmill::TaskState;
+use gristmill::port::{Claim, ClaimedTask, ExtendAnswer, Extension, Token};
 
 use crate::problem::Answer;
 use crate::service::Service;
@@ -42,7 +42,7 @@ pub(crate) async fn again(
     let mut queue = None;
     for id in ids {
         let task = service.store.get(id).await?;
-        let Some(task) = task.filter(|task| task.state == State::Processing) else { continue };
+        let Some(task) = task.filter(|task| task.state == TaskState::Processing) else { continue };
         queue = Some(task.queue);
         tasks.push(ClaimedTask {
             id: task.id,

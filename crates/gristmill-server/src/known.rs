@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gristmill::core::NewTask;
-use gristmill::core::name::did_you_mean;
+use gristmill::port::NewTask;
+use gristmill::port::name::did_you_mean;
 use gristmill::{Encoding, Payload, QueueName, Refusal, Settings, StoreError};
 use gristmill_contract::{QueueContract, view};
 

@@ -1,7 +1,7 @@
 //! `POST /v1/extensions` and `/v1/claims/{token}/extend`: more time under leases.
 
 use axum::http::StatusCode;
-use gristmill::core::Extension;
+use gristmill::port::Extension;
 
 use super::now;
 use crate::call::{self, Call};

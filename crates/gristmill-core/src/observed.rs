@@ -240,6 +240,10 @@ impl Store for Observed {
         Ok(report)
     }
 
+    async fn reach(&self) -> Result<()> {
+        self.inner.reach().await
+    }
+
     fn mark(&self) -> WakeMark {
         self.inner.mark()
     }

@@ -89,6 +89,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// keeping time. Called about once a second by anyone.
     async fn sweep(&self) -> Result<SweepReport>;
 
+    /// Answers when the store does, as whoever sweeps asks while there is nothing
+    /// to sweep. Nothing is read or written.
+    async fn reach(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The point to wait from: take it before a claim, and hand it to `wait`
     /// when the claim came back empty.
     fn mark(&self) -> WakeMark;

@@ -31,13 +31,16 @@ pub struct SweepReport {
     /// How long the oldest transaction is open that keeps dead rows of the
     /// store from being removed, zero for none; only PostgreSQL knows.
     pub oldest_transaction: Option<Duration>,
+    /// For so long nothing falls due, unless whoever waits is woken meanwhile:
+    /// until then another sweep would do nothing. None where that is not known.
+    pub quiet: Option<Duration>,
 }
 
 impl SweepReport {
     /// Whether it changed anything.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let told = SweepReport { oldest_transaction: self.oldest_transaction, ..Self::default() };
-        *self == told
+        let SweepReport { oldest_transaction, quiet, .. } = *self;
+        *self == SweepReport { oldest_transaction, quiet, ..Self::default() }
     }
 }

@@ -62,6 +62,11 @@ impl WakeSignal {
         self.notify.notify_waiters();
     }
 
+    /// Something changed that gives nobody work: only who compares marks sees it.
+    pub fn stir(&self) {
+        self.lock().now += 1;
+    }
+
     /// Returns once one of the queues was woken after `since`, or at the
     /// timeout.
     pub async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) {

@@ -21,6 +21,13 @@ use crate::store::Inner;
 use crate::sweep::failed_by_expiry;
 use crate::wire::{At, Uuid};
 
+/// A task that stood there for so long, and could have begun, is one that perhaps
+/// nobody told of.
+const UNTOLD: Duration = Duration::from_secs(1);
+/// A claim that found nothing without a look from the front is made again after
+/// this.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 impl Inner {
     /// Takes due tasks under a new lease.
     pub(crate) async fn claim(self: &Arc<Self>, request: ClaimRequest) -> Result<Claim> {
@@ -92,7 +99,25 @@ impl Inner {
                 self.set_aside(&mut claim, bad).await;
             }
         }
+        // Somebody put it a while ago, and it could have begun.
+        let untold = |task: &ClaimedTask| {
+            task.attempt == 1
+                && task.run_at == task.created_at
+                && now.since(task.created_at) >= UNTOLD
+        };
+        if claim.tasks.iter().any(untold) {
+            self.ear.found_untold();
+        }
         let clean: bool = column(first, at!(Claim.clean))?;
+        if !clean && !claim.tasks.is_empty() {
+            // What it took back and left is for others as well.
+            self.notifier.tell(&claim.queue);
+            self.ear.wake.wake(std::slice::from_ref(&claim.queue));
+        }
+        if claim.tasks.is_empty() && hints.is_some() && !sweep {
+            // Nobody has looked from the front, where that takes long.
+            claim.next_due = Some(claim.next_due.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
+        }
         if request.source.is_some() && !clean {
             // What it took from ended leases may stand in front of any hint.
             self.hints.forget(&claim.queue);

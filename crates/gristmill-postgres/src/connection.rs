@@ -248,6 +248,12 @@ impl Connection {
         ended.map(|()| answer)
     }
 
+    /// Asks the server for a sign of life.
+    pub(crate) async fn check(&mut self, deadline: &Deadline) -> Result<(), Fault> {
+        let answer = timeout_at(deadline.at, self.client.check_connection()).await;
+        self.answered(answer, false)
+    }
+
     /// Begins a transaction of several statements; whether it can write.
     pub(crate) async fn begin(&mut self, deadline: &Deadline) -> Result<bool, Fault> {
         let begin = session::begin_several(deadline);

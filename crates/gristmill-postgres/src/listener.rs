@@ -1,13 +1,15 @@
 //! Hearing that a queue has work: a connection of its own that listens, tries
 //! itself, and is made anew; and polling beneath, for what nobody told.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gristmill_core::{QueueName, WakeSignal};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 use tokio_postgres::Client;
 
 use crate::answer::column;
@@ -18,13 +20,19 @@ use crate::server::{Need, Reached, Server, Wanted};
 use crate::sql::{Sql, at};
 
 /// How often a sound listener is tried: a notice to itself must arrive.
-const PROBE: Duration = Duration::from_secs(5);
-/// ... within this time.
+const PROBE: Duration = Duration::from_secs(20);
+/// How often its server is asked for a sign of life, which costs no transaction.
+const SIGN: Duration = Duration::from_secs(1);
+/// ... and both come within this time.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often workers look by themselves while notices arrive.
-const CALM: Duration = Duration::from_secs(1);
-/// ... and while they do not.
+const CALM: Duration = Duration::from_secs(20);
+/// ... while work is found that nobody told of, as by producers that speak SQL,
+const WARY: Duration = Duration::from_secs(1);
+/// ... and while notices do not arrive.
 const ALONE: Duration = Duration::from_millis(100);
+/// How long after such work they look so often.
+const WARY_FOR: Duration = Duration::from_secs(60);
 /// The longest wait before the next try to listen.
 const LONGEST: Duration = Duration::from_secs(2);
 
@@ -37,6 +45,10 @@ pub(crate) struct Ear {
     /// The server's number for the connection that listens; 0 for none.
     pub(crate) connection: AtomicI32,
     pub(crate) id: String,
+    /// When work was last found that nobody told of.
+    untold: Mutex<Option<Instant>>,
+    /// It is time to look more often.
+    changed: Notify,
 }
 
 impl Ear {
@@ -46,6 +58,36 @@ impl Ear {
             hears: AtomicBool::new(false),
             connection: AtomicI32::new(0),
             id,
+            untold: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Work was found that stood there for a while: perhaps nobody told of it.
+    pub(crate) fn found_untold(&self) {
+        let before = self.untold().replace(Instant::now());
+        if before.is_none_or(|at| at.elapsed() >= WARY_FOR) {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Whether notices tell of everything, as far as is known.
+    pub(crate) fn is_told(&self) -> bool {
+        let is_wary = self.untold().is_some_and(|at| at.elapsed() < WARY_FOR);
+        self.hears.load(Ordering::Relaxed) && !is_wary
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Option<Instant>> {
+        // A time is valid whatever a panicking holder did.
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long to wait before the next look.
+    fn pause(&self) -> Duration {
+        match self.hears.load(Ordering::Relaxed) {
+            false => ALONE,
+            true if self.is_told() => CALM,
+            true => WARY,
         }
     }
 
@@ -53,6 +95,9 @@ impl Ear {
     fn set_hears(&self, hears: bool) {
         if self.hears.swap(hears, Ordering::Relaxed) && !hears {
             self.connection.store(0, Ordering::Relaxed);
+            // What was not told of since then is found now.
+            self.wake.wake_all();
+            self.changed.notify_one();
         }
     }
 }
@@ -62,9 +107,9 @@ pub(crate) fn start(ear: &Arc<Ear>, pool: &Arc<Pool>, server: Option<Server>) {
     let (polled, pool_of_poll) = (ear.clone(), pool.clone());
     pool.driver.spawn(async move {
         while !pool_of_poll.is_closed() {
-            let calm = polled.hears.load(Ordering::Relaxed);
             tokio::select! {
-                () = sleep(jittered(if calm { CALM } else { ALONE })) => polled.wake.wake_all(),
+                () = sleep(jittered(polled.pause())) => polled.wake.wake_all(),
+                () = polled.changed.notified() => {}
                 () = pool_of_poll.closed() => return,
             }
         }
@@ -121,12 +166,8 @@ async fn attend(
     client: &Client,
     notices: &mut mpsc::Receiver<String>,
 ) -> String {
-    let listen = format!("LISTEN \"{}\"", pool.texts.channel());
-    match timeout(PATIENCE, client.batch_execute(&listen)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => return told(&error),
-        Err(_) => return format!("no answer within {PATIENCE:?}"),
-    }
+    // Before anything can be heard: its answer would wait behind notices that nobody
+    // takes yet.
     let attend = client.query_typed(pool.texts.of(Sql::Attend), &[]);
     match timeout(PATIENCE, attend).await {
         Ok(Ok(rows)) => {
@@ -136,14 +177,28 @@ async fn attend(
         Ok(Err(error)) => return told(&error),
         Err(_) => return format!("no answer within {PATIENCE:?}"),
     }
+    let listen = format!("LISTEN \"{}\"", pool.texts.channel());
+    match timeout(PATIENCE, client.batch_execute(&listen)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return told(&error),
+        Err(_) => return format!("no answer within {PATIENCE:?}"),
+    }
     // Listening first, then looking: what came in between is not missed.
     ear.wake.wake_all();
     let probe = format!("? {}", ear.id);
     let mut deadline = Instant::now();
     let mut awaited = false;
+    let mut signs = interval(SIGN);
+    let mut meanwhile = VecDeque::new();
     loop {
         let heard = tokio::select! {
+            biased;
+            words = std::future::ready(meanwhile.pop_front()), if !meanwhile.is_empty() => Ok(words),
             heard = timeout_at(deadline, notices.recv()) => heard,
+            _ = signs.tick() => match sign_of_life(client, notices, &mut meanwhile).await {
+                Ok(()) => continue,
+                Err(why) => return why,
+            },
             // A server was lost: perhaps the one that is listened to.
             () = pool.forsaken(), if !awaited => {
                 deadline = Instant::now();
@@ -170,6 +225,25 @@ async fn attend(
     }
 }
 
+/// Asks the server for a sign of life. Notices are taken meanwhile: it comes behind
+/// them, over the same connection.
+async fn sign_of_life(
+    client: &Client,
+    notices: &mut mpsc::Receiver<String>,
+    meanwhile: &mut VecDeque<String>,
+) -> Result<(), String> {
+    let mut sign = pin!(timeout(PATIENCE, client.check_connection()));
+    loop {
+        tokio::select! {
+            sign = &mut sign => return match sign {
+                Ok(sign) => sign.map_err(|error| told(&error)),
+                Err(_) => Err(format!("no sign of life within {PATIENCE:?}")),
+            },
+            Some(words) = notices.recv() => meanwhile.push_back(words),
+        }
+    }
+}
+
 /// A notice: a queue's name, and who sent it unless it came from SQL.
 fn hear(ear: &Ear, words: &str) {
     let (name, sender) = words.split_once(' ').unwrap_or((words, ""));
@@ -177,9 +251,11 @@ fn hear(ear: &Ear, words: &str) {
     if sender == ear.id {
         return;
     }
-    // Work may be anywhere.
-    if name == EVERYWHERE {
-        return ear.wake.wake_all();
+    match name {
+        // Leases may run out sooner than who sweeps thinks.
+        "!" => return ear.wake.stir(),
+        EVERYWHERE => return ear.wake.wake_all(),
+        _ => {}
     }
     match QueueName::new(name) {
         Ok(queue) => ear.wake.wake(&[queue]),

@@ -290,6 +290,16 @@ impl Pool {
         self.ask(sql, values, notice, Intent::Write, Need::Write, deadline).await
     }
 
+    /// Asks for a sign of life, which is no transaction.
+    pub(crate) async fn reach(&self) -> Result<()> {
+        let deadline = self.deadline(Class::Heartbeat);
+        let mut taken = self.take_of(&self.pulse, Need::Write, deadline).await?;
+        match taken.check(&deadline).await {
+            Ok(()) => Ok(()),
+            Err(fault) => Err(taken.told(&fault, Intent::Read)),
+        }
+    }
+
     /// Whether a notice can go right behind what is written: not over a pooler,
     /// where the two may be sent apart.
     pub(crate) fn takes_along(&self) -> bool {

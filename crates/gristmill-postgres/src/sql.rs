@@ -176,7 +176,7 @@ statements! {
         AssignmentGet = "assignment_get", () -> (term, shares, published_at);
     }
     SWEEP {
-        DueChores = "due_chores", (TIMESTAMPTZ) -> (chores, oldest_transaction, now);
+        DueChores = "due_chores", (TIMESTAMPTZ) -> (chores, oldest_transaction, now, quiet);
         DoChore = "do_chore", (TEXT, TIMESTAMPTZ) -> (done, more, woken);
         CutAhead = "cut_ahead", (TIMESTAMPTZ);
         CountUndue = "count_undue", (INT4, INT2, TIMESTAMPTZ, INT8, INT4, TIMESTAMPTZ) -> (queue,

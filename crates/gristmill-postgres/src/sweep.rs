@@ -60,7 +60,10 @@ impl Inner {
         self.bring_back().await?;
         let chores: Vec<String> = column(row, at!(DueChores.chores))?;
         let oldest_transaction = Some(from_span(column(row, at!(DueChores.oldest_transaction))?));
-        let mut report = SweepReport { oldest_transaction, ..SweepReport::default() };
+        // Of what comes meanwhile notices tell, where they are heard.
+        let quiet = column::<Option<i64>>(row, at!(DueChores.quiet))?.map(from_span);
+        let quiet = quiet.filter(|_| self.ear.is_told() && self.now().is_none());
+        let mut report = SweepReport { oldest_transaction, quiet, ..SweepReport::default() };
         for chore in &chores {
             if chore == "reclaim" {
                 self.reclaim_into(&mut report).await?;

@@ -56,6 +56,10 @@ impl Store for PostgresStore {
         self.inner.sweep().await
     }
 
+    async fn reach(&self) -> Result<()> {
+        self.inner.pool.reach().await
+    }
+
     fn mark(&self) -> WakeMark {
         self.inner.listen();
         self.inner.ear.wake.mark()

@@ -1,7 +1,7 @@
 -- What time brings (function/watch.sql).
 
 -- name: due_chores
-SELECT chores, oldest_transaction, now FROM gristmill.due_chores(p_now => $1)
+SELECT chores, oldest_transaction, now, quiet FROM gristmill.due_chores(p_now => $1)
 
 -- name: do_chore
 SELECT done, more, woken FROM gristmill.do_chore(p_chore => $1, p_now => $2)

@@ -1,8 +1,8 @@
-//! Hearing of what others put.
+//! Hearing of what others put, and how little is asked while nothing happens.
 
 use std::time::Duration;
 
-use gristmill_core::{SettingsPatch, Store, WakeMark};
+use gristmill_core::{ClaimRequest, SettingsPatch, Start, Store, WakeMark};
 use gristmill_postgres::PostgresStore;
 use gristmill_postgres::tokio_postgres::{AsyncMessage, NoTls};
 use tokio::sync::mpsc;
@@ -116,4 +116,42 @@ async fn what_one_process_takes_back_wakes_the_others() {
     let mark = worker.mark();
     until("taken back", async || other.reclaim().await.unwrap() == 1).await;
     is_woken(&worker, mark).await;
+}
+
+/// It may run out before the others look again by themselves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_is_shorter_than_usual_is_told_of() {
+    let database = database_within().await;
+    let (worker, other) = (store(&database.url()).await, store(&database.url()).await);
+    declare(&other, "q", SettingsPatch::default()).await;
+    put(&other, "q", vec![task("1")]).await;
+    let mark = hears(&worker).await;
+    let lease = Some(Duration::from_secs(2));
+    let claim = other.claim(ClaimRequest { lease, ..asking("q", 1) }).await.unwrap();
+    assert_eq!(claim.tasks.len(), 1);
+    // Who sweeps sees it; nobody looks for work.
+    until("it is told", async || worker.mark() != mark).await;
+    let quiet = async || worker.sweep().await.unwrap().quiet;
+    until("it is known", async || quiet().await.is_some_and(|quiet| quiet.as_secs() < 2)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_says_how_long_nothing_falls_due() {
+    let database = database_within().await;
+    let worker = store(&database.url()).await;
+    declare(&worker, "q", SettingsPatch::default()).await;
+    assert_eq!(worker.sweep().await.unwrap().quiet, None, "nothing is heard");
+    hears(&worker).await;
+    // Counts are folded first.
+    let quiet = async || worker.sweep().await.unwrap().quiet;
+    until("nothing is due", async || quiet().await.is_some()).await;
+    assert_eq!(quiet().await, Some(Duration::from_secs(20)));
+    let mut later = task("1");
+    later.start = Start::After(Duration::from_secs(10));
+    put(&worker, "q", vec![later]).await;
+    until("it is delayed", async || quiet().await.is_some()).await;
+    assert!(quiet().await.is_some_and(|quiet| quiet <= Duration::from_secs(10)));
+    worker.reach().await.unwrap();
+    worker.close().await.unwrap();
+    assert!(worker.reach().await.is_err(), "it says when nobody is there");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gristmill_core::policy::reclaim_guard::heartbeat as interval;
-use gristmill_core::{ExtendAnswer, Extension, Store, StoreError, TaskId};
+use gristmill_core::{ExtendAnswer, Extension, Store, StoreError, TaskId, WakeMark};
 use tokio::sync::watch;
 
 use super::heartbeat::{Event, Shared};
@@ -64,16 +64,32 @@ async fn extend_in_time(store: &dyn Store, outage: &Outage, shared: &Shared) {
 }
 
 async fn sweep_each_second(store: &dyn Store, outage: &Outage, shared: &Shared) {
+    // Until when there is nothing to sweep, unless somebody was woken since then.
+    let mut quiet: Option<(Instant, WakeMark)> = None;
     loop {
         shared.timer.sleep(SWEEP).await;
-        match store.sweep().await {
+        let (now, mark) = (shared.timer.now(), store.mark());
+        let is_quiet = quiet.is_some_and(|(until, since)| now < until && mark == since);
+        // Whether it is there is known within a second all the same.
+        let asked = if is_quiet {
+            store.reach().await.map(|()| None)
+        } else {
+            store.sweep().await.map(Some)
+        };
+        match asked {
             Ok(report) => {
                 outage.answered(Part::Sweeps, &shared.timer);
                 shared.answered();
-                shared.note_failed(&report.failed);
-                shared.note_oldest(report.oldest_transaction);
+                if let Some(report) = report {
+                    shared.note_failed(&report.failed);
+                    shared.note_oldest(report.oldest_transaction);
+                    quiet = report.quiet.map(|quiet| (now + quiet, mark));
+                }
             }
-            Err(error) => outage.failed(Part::Sweeps, &error, shared.timer.now()),
+            Err(error) => {
+                quiet = None;
+                outage.failed(Part::Sweeps, &error, shared.timer.now());
+            }
         }
     }
 }

@@ -15,6 +15,8 @@ use super::site::Site;
 
 /// How often the worker listens.
 const LISTEN: Duration = Duration::from_secs(1);
+/// ... while nobody has said anything.
+const LISTEN_FOR_FIRST: Duration = Duration::from_secs(10);
 
 /// How long a word holds that is not renewed.
 pub const WORD_HOLDS: Duration = Duration::from_secs(15);
@@ -23,6 +25,7 @@ pub const WORD_HOLDS: Duration = Duration::from_secs(15);
 pub(super) async fn run(site: Arc<Site>) {
     let mut ear = Ear::default();
     let listen = LISTEN.min(site.terms.word_holds / 3);
+    let listen_for_first = LISTEN_FOR_FIRST.min(site.terms.word_holds / 3 * 2);
     while !site.stop.is_asked() {
         let mut word = None;
         match site.mill.store().assignment().await {
@@ -35,8 +38,9 @@ pub(super) async fn run(site: Arc<Site>) {
         }
         let believed = ear.believes(site.timer.now(), site.terms.word_holds);
         follow(&site, word.filter(|_| believed.is_some()), believed);
+        let pause = if ear.heard.is_some() { listen } else { listen_for_first };
         tokio::select! {
-            () = site.timer.sleep(listen) => {}
+            () = site.timer.sleep(pause) => {}
             () = site.stop.asked() => {}
         }
     }

@@ -16,7 +16,7 @@ use crate::outage::{Outage, Part};
 use crate::pause::Pause;
 
 /// Longest wait between two looks at the store.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// How often a draining processor tries a store that does not answer.
 const DRAIN_TRIES: u32 = 5;
 

@@ -13,6 +13,8 @@ use super::site::Site;
 
 /// How often a worker reports.
 const EVERY: Duration = Duration::from_secs(3);
+/// ... when it has nothing new to tell and follows no manager.
+const SELDOM: Duration = Duration::from_secs(8);
 /// How long the last words to a store may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -48,6 +50,7 @@ async fn run(site: Arc<Site>) {
     loop {
         let report = report(&site);
         let handled = report.handled.clone();
+        let is_idle = handled.is_empty() && report.follows_term.is_none();
         if let Err(error) = site.mill.store().report_worker(report).await {
             tracing::debug!(%error, "the worker's report was not taken");
             // The next one tells of it. One that was taken after all, without
@@ -59,7 +62,7 @@ async fn run(site: Arc<Site>) {
         }
         look_for_late(&site, &mut late).await;
         tokio::select! {
-            () = site.timer.sleep(EVERY) => {}
+            () = site.timer.sleep(if is_idle { SELDOM } else { EVERY }) => {}
             () = site.stop.asked(), if !stopping => stopping = true,
         }
     }

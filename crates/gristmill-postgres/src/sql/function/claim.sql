@@ -649,6 +649,10 @@ BEGIN
             NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
             v_failed, v_clean, NULL::bigint;
     END IF;
+    IF v_lease < v_queue.lease AND v_lease < gristmill.longest_quiet() THEN
+        -- It may run out before the others look again by themselves.
+        PERFORM pg_notify('gristmill.wake', '!');
+    END IF;
     -- The tasks leave `task`, stand in the lease and are answered in one
     -- statement: each is read once and written once.
     RETURN QUERY

@@ -881,6 +881,13 @@ BEGIN
     -- In the order of tokens, so that two of these wait in one direction.
     PERFORM 1 FROM gristmill.deadline d WHERE d.token = ANY (p_tokens)
       ORDER BY d.token FOR UPDATE;
+    IF gristmill.span((SELECT min(l) FROM unnest(p_leases) l)) < least(
+           gristmill.longest_quiet(),
+           (SELECT min(d.lease) FROM gristmill.deadline d WHERE d.token = ANY (p_tokens)))
+    THEN
+        -- It may run out before the others look again by themselves.
+        PERFORM pg_notify('gristmill.wake', '!');
+    END IF;
     RETURN QUERY
     WITH prolonged AS (
         UPDATE gristmill.deadline d

@@ -360,10 +360,20 @@ BEGIN
 END
 $$;
 
--- Which chores have something to do, by a look at the front of an index each.
+-- A process looks at least this often, whatever it has heard.
+CREATE FUNCTION gristmill.longest_quiet() RETURNS interval
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT interval '20 seconds'
+$$;
+
+-- Which chores have something to do, by a look at the front of an index each. Where
+-- none has, quiet is for how many microseconds none will, unless something is put,
+-- comes back or is delayed meanwhile, of which notices tell: not before a lease that
+-- stands now runs out, or one that is taken from now on with its queue's length (of
+-- shorter ones notices tell as well).
 CREATE FUNCTION gristmill.due_chores(
     p_now timestamptz DEFAULT NULL, OUT chores text[], OUT oldest_transaction bigint,
-    OUT now timestamptz
+    OUT now timestamptz, OUT quiet bigint
 )
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan SET jit = off
@@ -406,6 +416,16 @@ BEGIN
                    < date_trunc('minute', v_now - interval '86400 seconds'))))
         AS c (name, is_due)
         WHERE c.is_due);
+    IF chores = '{}' THEN
+        quiet := extract(epoch FROM least(
+            gristmill.longest_quiet(),
+            (SELECT min(q.lease) FROM gristmill.queue q),
+            (SELECT min((SELECT d.until FROM gristmill.deadline d
+                          WHERE d.queue = q.number ORDER BY d.until LIMIT 1))
+               FROM gristmill.queue q) - v_now,
+            (SELECT d.run_at FROM gristmill.delayed d ORDER BY d.run_at LIMIT 1) - v_now))
+            * 1000000;
+    END IF;
     oldest_transaction := gristmill.oldest_transaction(v_now);
     now := v_now;
 END

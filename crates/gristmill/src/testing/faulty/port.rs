@@ -46,6 +46,10 @@ impl Store for Faulty {
         self.call(Verb::Sweep, self.inner.sweep()).await
     }
 
+    async fn reach(&self) -> Result<()> {
+        self.call(Verb::Reach, self.inner.reach()).await
+    }
+
     async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) -> Result<()> {
         self.call(Verb::Wait, self.inner.wait(queues, since, timeout)).await
     }

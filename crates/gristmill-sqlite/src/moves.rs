@@ -5,7 +5,7 @@ use gristmill_core::{Queue, Result, Timestamp};
 
 use crate::row::{Place, Row};
 use crate::sql::{Sql, at, bind};
-use crate::write::Write;
+use crate::write::{Unentered, Write};
 
 /// What the claim order knows of a task.
 pub(crate) struct Entry<'e> {
@@ -48,6 +48,29 @@ impl Write<'_, '_> {
         )?;
         self.delta(queue.number).in_order(delayed, 1);
         self.wake(queue);
+        Ok(())
+    }
+
+    /// A new task enters the claim order: with the others of its put, where those are
+    /// gathered.
+    pub(crate) fn enter_new(&mut self, queue: &Queue, entry: &Entry<'_>) -> Result<()> {
+        let Some(Unentered(some)) = &mut self.unentered else { return self.enter(queue, entry) };
+        *some = Some((some.map_or(entry.id, |(first, _)| first), entry.id));
+        let delayed = entry.run_at > self.now;
+        self.delta(queue.number).in_order(delayed, 1);
+        self.wake(queue);
+        Ok(())
+    }
+
+    /// Those that a put has gathered enter the claim order, all by one statement.
+    pub(crate) fn enter_gathered(&mut self, queue: &Queue) -> Result<()> {
+        let Some(Unentered(some)) = &mut self.unentered else { return Ok(()) };
+        let Some((first, last)) = some.take() else { return Ok(()) };
+        let slotted = queue.settings.slots.is_some();
+        self.db.run(
+            Sql::PutReadyMany,
+            bind!(PutReadyMany { slotted, now: self.now.as_micros(), first, last }),
+        )?;
         Ok(())
     }
 

@@ -16,8 +16,11 @@ use crate::known::suggest;
 use crate::moves::Entry;
 use crate::row::{Row, encoding_number};
 use crate::sql::{Sql, at, bind};
-use crate::write::Write;
+use crate::write::{Unentered, Write};
 use crate::{checksum, codec};
+
+/// Tasks of one put from which on they enter the claim order by one statement.
+const MANY: usize = 8;
 
 /// Who puts: only puts from outside ask for room.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,6 +64,19 @@ impl Write<'_, '_> {
     }
 
     fn put_each(&mut self, queue: &Arc<Queue>, tasks: &[NewTask]) -> Result<PutReport> {
+        if tasks.len() < MANY {
+            return self.put_in_turn(queue, tasks);
+        }
+        self.unentered = Some(Unentered::default());
+        let put = self.put_in_turn(queue, tasks).and_then(|report| {
+            self.enter_gathered(queue)?;
+            Ok(report)
+        });
+        self.unentered = None;
+        put
+    }
+
+    fn put_in_turn(&mut self, queue: &Arc<Queue>, tasks: &[NewTask]) -> Result<PutReport> {
         let mut answers = Vec::with_capacity(tasks.len());
         for task in tasks {
             answers.push(self.put_one(queue, task, Door::Outside)?);
@@ -249,25 +265,47 @@ impl Write<'_, '_> {
     fn insert(&mut self, queue: &Queue, new: &NewTask, blocked: bool) -> Result<TaskId> {
         let id = self.next_id()?;
         let run_at = new.start.run_at(self.now);
-        self.db.run(
-            Sql::PutTask,
-            bind!(PutTask {
-                id: id.0,
-                queue: queue.number,
-                key: new.key,
-                blocked,
-                unique_active: queue.settings.unique == Unique::Active,
-                priority: new.priority,
-                run_at: run_at.as_micros(),
-                created_at: self.now.as_micros(),
-                encoding: encoding_number(new.payload.encoding),
-                grp: new.group,
-                source: new.source,
-                headers: codec::headers_text(&new.headers)?,
-                payload: new.payload.bytes.as_ref(),
-                checksum: checksum::of(new.payload.encoding, &new.payload.bytes)
-            }),
-        )?;
+        let unique_active = queue.settings.unique == Unique::Active;
+        let encoding = encoding_number(new.payload.encoding);
+        let payload: &[u8] = new.payload.bytes.as_ref();
+        let checksum = checksum::of(new.payload.encoding, payload);
+        let says_more = new.key.is_some() || new.group.is_some() || new.source.is_some();
+        if says_more || blocked || !new.headers.is_empty() {
+            self.db.run(
+                Sql::PutTask,
+                bind!(PutTask {
+                    id: id.0,
+                    queue: queue.number,
+                    key: new.key,
+                    blocked,
+                    unique_active,
+                    priority: new.priority,
+                    run_at: run_at.as_micros(),
+                    created_at: self.now.as_micros(),
+                    encoding,
+                    grp: new.group,
+                    source: new.source,
+                    headers: codec::headers_text(&new.headers)?,
+                    payload,
+                    checksum
+                }),
+            )?;
+        } else {
+            self.db.run(
+                Sql::PutPlain,
+                bind!(PutPlain {
+                    id: id.0,
+                    queue: queue.number,
+                    unique_active,
+                    priority: new.priority,
+                    run_at: run_at.as_micros(),
+                    created_at: self.now.as_micros(),
+                    encoding,
+                    payload,
+                    checksum
+                }),
+            )?;
+        }
         if blocked {
             self.block(queue, id.0)?;
         } else {
@@ -278,13 +316,15 @@ impl Write<'_, '_> {
                 source: new.source.as_deref(),
                 group: new.group.as_deref(),
             };
-            self.enter(queue, &entry)?;
+            self.enter_new(queue, &entry)?;
         }
         Ok(id)
     }
 
     /// Gives the standing task the new one's data.
     fn replace(&mut self, queue: &Queue, id: TaskId, new: &NewTask, postpone: bool) -> Result<()> {
+        // It may be one of the same put.
+        self.enter_gathered(queue)?;
         let mut row = Row::load(self.db, id.0)?
             .ok_or_else(|| StoreError::Corrupt(format!("task {id} vanished while replaced")))?;
         self.leave(&row)?;

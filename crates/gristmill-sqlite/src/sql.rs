@@ -103,6 +103,9 @@ statements! {
         PutStanding = "put_standing", (id) -> (run_at, source);
         PutTask = "put_task", (id, queue, key, blocked, unique_active, priority, run_at, created_at,
             encoding, grp, source, headers, payload, checksum);
+        PutPlain = "put_plain", (id, queue, unique_active, priority, run_at, created_at, encoding,
+            payload, checksum);
+        PutReadyMany = "put_ready_many", (slotted, now, first, last);
         PutReady = "put_ready", (queue, priority, run_at, id, source, grp, delayed);
         PutReplace = "put_replace", (priority, run_at, encoding, headers, payload, checksum, id);
         PutIdKnown = "put_id_known", (queue, id, now) -> (task, digest);

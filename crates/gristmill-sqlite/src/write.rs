@@ -27,11 +27,18 @@ pub(crate) struct Write<'a, 'c> {
     group: Deltas,
     /// Queues in which work may have become claimable.
     pub(crate) woken: Vec<QueueName>,
+    /// While many are put at once: the ids, standing together, of those that have yet
+    /// to enter the claim order.
+    pub(crate) unentered: Option<Unentered>,
     /// How many tasks were put from outside.
     pub(crate) puts: usize,
     /// The next number as it is written; what differs is written at the end.
     stored_next_id: Option<i64>,
 }
+
+/// The first and the last id of tasks that enter the claim order together.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Unentered(pub(crate) Option<(i64, i64)>);
 
 /// Where a change can be taken back to.
 struct Mark {
@@ -58,6 +65,7 @@ impl<'a, 'c> Write<'a, 'c> {
             deltas: Deltas::default(),
             group: Deltas::default(),
             woken: Vec::new(),
+            unentered: None,
             puts: 0,
             stored_next_id,
         }

@@ -98,6 +98,7 @@ macro_rules! for_each_behaviour {
                 rule_05_what_another_process_puts_in_front_is_taken_first,
             }
             rule_06_duplicates::{
+                rule_06_many_in_one_put_stand_as_if_put_in_turn,
                 rule_06_replace_takes_payload_headers_and_urgency,
                 rule_06_replace_moves_the_task_to_its_new_place,
                 rule_06_replace_leaves_the_running_one_alone,

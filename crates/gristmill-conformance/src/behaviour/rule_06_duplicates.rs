@@ -67,6 +67,28 @@ pub(super) async fn rule_06_replace_within_one_put_leaves_the_last(f: &mut Fixtu
     assert_eq!(f.the(id).await.payload, task("three").payload);
 }
 
+pub(super) async fn rule_06_many_in_one_put_stand_as_if_put_in_turn(f: &mut Fixture) {
+    let q = queue(f, OnDuplicate::Replace).await;
+    let _ = f.enqueue(&q, task("running").keyed("busy")).await;
+    let held = f.claim_one(&q).await;
+    let mut puts: Vec<NewTask> = (0..12).map(|n| task(&n.to_string())).collect();
+    puts[1] = task("1").keyed("k");
+    puts[4] = task("4").keyed("busy");
+    puts[6] = task("6").delayed(30);
+    puts[9] = task("9").keyed("k").at_priority(-1);
+    let answers = f.put_all(&q, puts).await;
+    let id = |n: usize| answers[n].id().expect("an id");
+    assert_eq!(answers[9], PutAnswer::Replaced { id: id(1) });
+    let stats = f.stats(&q).await;
+    assert_eq!((stats.ready, stats.delayed, stats.blocked), (9, 1, 1));
+    let order = [1, 0, 2, 3, 5, 7, 8, 10, 11].map(id);
+    assert_eq!(f.claim_ids(&q, 20).await, order, "the more urgent first, then as they were put");
+    f.end(&held, Outcome::Done).await;
+    assert_eq!(f.claim_ids(&q, 20).await, [id(4)]);
+    f.advance(secs(30));
+    assert_eq!(f.claim_ids(&q, 20).await, [id(6)]);
+}
+
 pub(super) async fn rule_06_postpone_waits_for_quiet(f: &mut Fixture) {
     let q = queue(f, OnDuplicate::Postpone).await;
     let id = f.enqueue(&q, task("0").keyed("k").delayed(10)).await;

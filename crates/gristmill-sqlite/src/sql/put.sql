@@ -16,6 +16,20 @@ INSERT INTO gristmill_task
      grp, source, headers, payload, checksum)
 VALUES (:id, :queue, :key, :blocked, :unique_active, :priority, :run_at, :created_at, :encoding, :grp, :source, :headers, :payload, :checksum);
 
+-- name: put_plain
+-- The same of a task that says nothing but its payload.
+INSERT INTO gristmill_task
+    (id, queue, unique_active, priority, run_at, created_at, encoding, payload, checksum)
+VALUES (:id, :queue, :unique_active, :priority, :run_at, :created_at, :encoding, :payload, :checksum);
+
+-- name: put_ready_many
+-- Those of a put at once, whose ids stand together.
+INSERT INTO gristmill_ready (queue, priority, run_at, id, source, grp, delayed)
+SELECT t.queue, t.priority, t.run_at, t.id, t.source,
+       CASE WHEN :slotted THEN coalesce(t.grp, '') END, t.run_at > :now
+  FROM gristmill_task t
+ WHERE t.id BETWEEN :first AND :last AND t.blocked = 0;
+
 -- name: put_ready
 INSERT INTO gristmill_ready (queue, priority, run_at, id, source, grp, delayed)
 VALUES (:queue, :priority, :run_at, :id, :source, :grp, :delayed);

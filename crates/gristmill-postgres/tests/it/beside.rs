@@ -11,8 +11,8 @@ use tokio::time::MissedTickBehavior;
 use tokio_postgres::Client;
 
 use crate::support::{
-    application, asking, claim, database_within, declare, done, keyed, put, settlements, stats,
-    store, task,
+    application, asking, beside, claim, database_within, declare, done, keyed, put, settlements,
+    stats, store, task,
 };
 
 /// Far longer than it takes, and far shorter than anybody should wait.
@@ -46,6 +46,21 @@ async fn rule_02_a_claim_beside_an_open_one_takes_others_at_once() {
     assert!(soon(claim(&store, "q", 6)).await.tasks.is_empty());
     other.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(soon(claim(&store, "q", 6)).await.tasks.len(), 3);
+}
+
+/// Many keys go into flight at once, and somebody takes one of them at that moment: its
+/// task is set aside, and the others are claimed.
+#[tokio::test]
+async fn rule_06_a_key_that_is_taken_meanwhile_is_set_aside_by_a_claim_of_many() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    put(&store, "q", (0..20).map(|n| keyed(&format!("{n:02}"))).collect()).await;
+    let first = "INSERT INTO gristmill.flight (queue, key, id)
+                 SELECT number, '07', 0 FROM gristmill.queue WHERE name = 'q'";
+    soon(beside(&database.url(), first, "SELECT * FROM gristmill.claim('q', 20)")).await.unwrap();
+    let stats = stats(&store, "q").await;
+    assert_eq!((stats.ready, stats.blocked, stats.processing), (0, 1, 19));
 }
 
 #[tokio::test]

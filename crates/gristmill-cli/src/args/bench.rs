@@ -44,4 +44,8 @@ pub(crate) struct BenchArgs {
     /// Put so many tasks as a measurement's other process, and say when
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) produce: Option<u32>,
+
+    /// Put so many tasks when told to, for a measurement in another process
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) put_when_told: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! What the benchmark puts: tasks of a hundred bytes, every tenth with a key.
+//! What the benchmark puts: tasks of a hundred bytes, mostly every tenth with a key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +21,9 @@ pub(crate) enum BenchError {
     /// The list of a store's measurements names one that it has not.
     #[error("{0} is not measured on this store")]
     NotHere(&'static str),
+    /// Another process of the benchmark could not be run.
+    #[error("a producer's process: {0}")]
+    Process(#[from] std::io::Error),
     /// A caller's task of the runtime ended badly.
     #[error("a caller ended badly: {0}")]
     Caller(String),
@@ -31,12 +34,28 @@ pub(crate) enum BenchError {
 pub(super) struct Grain {
     number: usize,
     filler: String,
+    #[serde(skip)]
+    keyed: Keyed,
+}
+
+/// Which tasks have a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Keyed {
+    No,
+    #[default]
+    EveryTenth,
+    All,
 }
 
 impl Grain {
     pub(super) fn new(number: usize) -> Self {
         let frame = "{\"number\":,\"filler\":\"\"}".len() + number.to_string().len();
-        Grain { number, filler: "x".repeat(100usize.saturating_sub(frame)) }
+        let filler = "x".repeat(100usize.saturating_sub(frame));
+        Grain { number, filler, keyed: Keyed::default() }
+    }
+
+    pub(super) fn keyed(self, keyed: Keyed) -> Self {
+        Grain { keyed, ..self }
     }
 
     pub(super) const fn number(&self) -> usize {
@@ -48,7 +67,12 @@ impl TaskType for Grain {
     const QUEUE: &'static str = "bench";
 
     fn key(&self) -> Option<String> {
-        self.number.is_multiple_of(10).then(|| format!("key-{}", self.number))
+        let has_one = match self.keyed {
+            Keyed::No => false,
+            Keyed::EveryTenth => self.number.is_multiple_of(10),
+            Keyed::All => true,
+        };
+        has_one.then(|| format!("key-{}", self.number))
     }
 }
 

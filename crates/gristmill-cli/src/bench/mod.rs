@@ -22,6 +22,11 @@ pub(crate) use cost::Cost;
 pub(crate) use load::BenchError;
 pub(crate) use step::{Step, Target};
 
+/// What a process does that a measurement has started to put from outside.
+pub(crate) async fn put_when_told(store: &str, tasks: usize) -> Result<(), BenchError> {
+    postgres::producers::put_when_told(store, tasks).await
+}
+
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {

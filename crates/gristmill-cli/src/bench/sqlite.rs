@@ -89,11 +89,12 @@ pub(super) async fn claim_settle(folder: &Path, plan: Plan) -> Result<Row, Bench
         }
         rounds.pairs.push((ours, rate(deleted, start.elapsed())));
     }
-    let what = "claim and settle in 1,000s / bare lease UPDATE, then DELETE";
+    let what = "claim and settle in 1,000s / bare, one lease row a batch of 1,000";
     Ok(Row::against("claim_settle", what, rounds))
 }
 
-/// Many callers that put one task at a time, against one commit a put.
+/// Many callers that put one task at a time, against a commit for each round of
+/// them: as many rows as there are callers.
 pub(super) async fn callers(
     folder: &Path,
     plan: Plan,
@@ -101,7 +102,6 @@ pub(super) async fn callers(
     name: &'static str,
 ) -> Result<Row, BenchError> {
     let tasks = plan.tasks / 5;
-    let alone = (plan.tasks / 100).max(1);
     let mut rounds = Rounds::default();
     for number in 0..plan.rounds {
         let file = Round::new(folder, "ours", number);
@@ -112,9 +112,9 @@ pub(super) async fn callers(
         let file = Round::new(folder, "bare", number);
         let mut bare = Bare::create(&file.0)?;
         let start = Instant::now();
-        bare.insert(alone, 1, &[b'x'; 100])?;
-        rounds.pairs.push((ours, rate(alone, start.elapsed())));
+        bare.insert(tasks, callers, &[b'x'; 100])?;
+        rounds.pairs.push((ours, rate(tasks, start.elapsed())));
     }
-    let what = "so many callers put a task each / one bare insert a commit";
+    let what = "so many callers put a task each / bare inserts, as many rows a commit";
     Ok(Row::against(name, what, rounds))
 }

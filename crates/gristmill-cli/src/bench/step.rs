@@ -24,12 +24,16 @@ pub(crate) enum Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     BulkPut,
+    BulkKeyed,
     ClaimSettle,
     WorkerDrain,
     AwkwardDrain,
+    WaitingDrain,
+    Put1,
     Put8,
     Put64,
     Put256,
+    PutProcesses,
     MemoryCycle,
     StartMemory,
     StartSqlite,
@@ -40,8 +44,9 @@ pub(crate) enum Step {
 }
 
 use Step::{
-    AwkwardDrain, BulkPut, ClaimSettle, Idle, MemoryCycle, Put8, Put64, Put256, StartAcross,
-    StartFiles, StartMemory, StartPostgres, StartSqlite, WorkerDrain,
+    AwkwardDrain, BulkKeyed, BulkPut, ClaimSettle, Idle, MemoryCycle, Put1, Put8, Put64, Put256,
+    PutProcesses, StartAcross, StartFiles, StartMemory, StartPostgres, StartSqlite, WaitingDrain,
+    WorkerDrain,
 };
 
 impl Step {
@@ -49,12 +54,16 @@ impl Step {
     pub(crate) fn name(self) -> &'static str {
         match self {
             BulkPut => "bulk_put",
+            BulkKeyed => "bulk_put_keyed",
             ClaimSettle => "claim_settle",
             WorkerDrain => "worker_drain",
             AwkwardDrain => "drain_errors",
+            WaitingDrain => "drain_waiting",
+            Put1 => "put_1",
             Put8 => "put_8",
             Put64 => "put_64",
             Put256 => "put_256",
+            PutProcesses => "put_processes",
             MemoryCycle => "memory_cycle",
             StartMemory => "start_memory",
             StartSqlite => "start_sqlite",
@@ -69,12 +78,16 @@ impl Step {
     pub(crate) fn doing(self) -> &'static str {
         match self {
             BulkPut => "bulk put",
+            BulkKeyed => "bulk put, a key each",
             ClaimSettle => "claim and settle",
             WorkerDrain => "a worker",
-            AwkwardDrain => "a worker whose tasks fail or have follow-ups",
+            AwkwardDrain => "a worker whose tasks fail, have follow-ups or keys",
+            WaitingDrain => "a worker whose handlers wait",
+            Put1 => "one caller",
             Put8 => "8 callers, a task each",
             Put64 => "64 callers, a task each",
             Put256 => "256 callers, a task each",
+            PutProcesses => "8 processes, a task each",
             MemoryCycle => "put, claim and done in memory",
             StartMemory => "put to start in memory",
             StartSqlite | StartFiles | StartPostgres => "put to start",
@@ -114,10 +127,15 @@ impl Target {
             Target::Files(_) => &[BulkPut, ClaimSettle, WorkerDrain, StartFiles, StartAcross],
             Target::Postgres(_) => &[
                 BulkPut,
+                BulkKeyed,
                 ClaimSettle,
                 WorkerDrain,
                 AwkwardDrain,
+                WaitingDrain,
+                Put1,
                 Put8,
+                Put64,
+                PutProcesses,
                 StartPostgres,
                 StartAcross,
                 Idle,
@@ -149,10 +167,15 @@ impl Target {
             },
             (Target::Postgres(url), step) => match step {
                 BulkPut => postgres::put::bulk(url, plan).await?,
+                BulkKeyed => postgres::put::keyed(url, plan).await?.into(),
                 ClaimSettle => postgres::drain::by_port(url, plan).await?,
                 WorkerDrain => postgres::drain::by_process(url, plan).await?,
                 AwkwardDrain => postgres::awkward::drains(url, plan).await?,
-                Put8 => postgres::put::callers(url, plan).await?.into(),
+                WaitingDrain => postgres::awkward::waiting(url, plan).await?.into(),
+                Put1 => postgres::put::callers(url, plan, 1, step.name()).await?.into(),
+                Put8 => postgres::put::callers(url, plan, 8, step.name()).await?.into(),
+                Put64 => postgres::put::callers(url, plan, 64, step.name()).await?.into(),
+                PutProcesses => postgres::put::processes(url, plan).await?.into(),
                 StartPostgres => start::on_postgres(url, plan).await?,
                 StartAcross => across::on_postgres(url, plan).await?,
                 Idle => postgres::idle::worker(url, plan).await?,

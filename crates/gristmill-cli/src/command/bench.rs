@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::Cell;
+use gristmill::StoreUrl;
 use serde::Serialize;
 
 use super::Session;
 use crate::args::BenchArgs;
-use crate::bench::{BenchError, Cost, Measured, Plan, Row, Step, Target, produce};
+use crate::bench::{self, BenchError, Cost, Measured, Plan, Row, Step, Target, produce};
 use crate::failure::{Exit, Failure};
 use crate::output::table;
 use crate::progress;
@@ -21,6 +22,8 @@ pub(crate) struct Bench {
     only: Vec<String>,
     /// The other process of a measurement that has one.
     produce: Option<usize>,
+    /// One of the other processes of a measurement that has several.
+    put_when_told: Option<usize>,
 }
 
 /// A measured rate under its stable names.
@@ -63,13 +66,17 @@ impl Bench {
     pub(crate) fn meant(args: BenchArgs) -> Self {
         let plan = Plan { tasks: args.tasks as usize, rounds: args.rounds as usize };
         let produce = args.produce.map(|puts| puts as usize);
-        Bench { plan, folder: args.folder, only: args.only, produce }
+        let put_when_told = args.put_when_told.map(|tasks| tasks as usize);
+        Bench { plan, folder: args.folder, only: args.only, produce, put_when_told }
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         if let Some(puts) = self.produce {
             let said = produce(&session.url(), puts).await.map_err(failure)?;
             return session.output.line(said);
+        }
+        if let (Some(tasks), StoreUrl::Postgres(url)) = (self.put_when_told, session.url()) {
+            return bench::put_when_told(url.reveal(), tasks).await.map_err(failure);
         }
         if !self.folder.is_dir() {
             let folder = self.folder.display();

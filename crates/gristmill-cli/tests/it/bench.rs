@@ -61,7 +61,8 @@ fn sqlite_is_measured_in_files_that_are_away_afterwards() {
     }
     assert_time(&rows, "start_sqlite");
     assert_across(&rows);
-    assert_eq!(row(&rows, "memory_cycle")["durable"], false);
+    let memory = row(&rows, "memory_cycle");
+    assert!(memory["durable"] == false && memory["ratio"].as_f64() > Some(0.0), "{memory}");
     assert_nothing_left(&place);
 }
 
@@ -107,7 +108,13 @@ fn postgres_is_measured_with_what_it_costs_the_server() {
         "drain_errors",
         "drain_failing",
         "drain_follow_ups",
+        "drain_keyed",
+        "drain_waiting",
+        "bulk_put_keyed",
+        "put_1",
         "put_8",
+        "put_64",
+        "put_processes",
     ] {
         assert_rate(&rows, name);
     }
@@ -123,7 +130,7 @@ fn postgres_is_measured_with_what_it_costs_the_server() {
     }
     for name in ["dead_claim_settle", "dead_worker_drain"] {
         let cost = row(&rows, name);
-        assert_eq!(cost["bare"], 2.0, "an update and a deletion a task: {cost}");
+        assert!(cost["bare"].as_f64() >= Some(1.0), "a deletion a task: {cost}");
         assert!(cost["cost"].as_f64() > Some(0.0), "tasks that are done leave nothing: {cost}");
     }
 }

@@ -24,6 +24,7 @@ const MESSAGE: usize = 1_000;
 
 const SCHEMA: &str = statement(include_str!("../sql/bare.sql"), "schema");
 const INSERT: &str = statement(include_str!("../sql/bare.sql"), "insert");
+const INSERT_ONE: &str = statement(include_str!("../sql/bare.sql"), "insert_one");
 const COPY: &str = statement(include_str!("../sql/bare.sql"), "copy");
 const LEASE: &str = statement(include_str!("../sql/bare.sql"), "lease");
 const DELETE: &str = statement(include_str!("../sql/bare.sql"), "delete");
@@ -34,6 +35,7 @@ const DROP: &str = statement(include_str!("../sql/bare.sql"), "drop");
 pub struct Bare {
     client: Client,
     insert: Statement,
+    insert_one: Statement,
     copy: Statement,
     lease: Statement,
     delete: Statement,
@@ -75,13 +77,15 @@ impl Bare {
     pub async fn join(url: &str) -> Result<Self> {
         let client = connect(url).await?;
         let insert = client.prepare(INSERT).await.map_err(failed)?;
+        let insert_one = client.prepare(INSERT_ONE).await.map_err(failed)?;
         let copy = client.prepare(COPY).await.map_err(failed)?;
         let lease = client.prepare_typed(LEASE, &[Type::UUID, Type::INT8]).await.map_err(failed)?;
-        let delete = client.prepare(DELETE).await.map_err(failed)?;
-        Ok(Bare { client, insert, copy, lease, delete, inserted: 0 })
+        let delete = client.prepare_typed(DELETE, &[Type::UUID]).await.map_err(failed)?;
+        Ok(Bare { client, insert, insert_one, copy, lease, delete, inserted: 0 })
     }
 
-    /// Inserts rows, `a_commit` in each statement; every tenth has a key.
+    /// Inserts rows, `a_commit` in each statement; every tenth has a key. One a
+    /// commit is as plain an INSERT as there is.
     ///
     /// # Errors
     /// When the server refuses.
@@ -90,8 +94,12 @@ impl Bare {
         while left > 0 {
             let now = left.min(a_commit);
             let keys = self.next_keys(now);
-            let payloads = vec![payload; now];
-            self.client.execute(&self.insert, &[&keys, &payloads]).await.map_err(failed)?;
+            if let ([key], 1) = (keys.as_slice(), a_commit) {
+                self.client.execute(&self.insert_one, &[key, &payload]).await.map_err(failed)?;
+            } else {
+                let payloads = vec![payload; now];
+                self.client.execute(&self.insert, &[&keys, &payloads]).await.map_err(failed)?;
+            }
             left -= now;
         }
         Ok(())
@@ -128,7 +136,7 @@ impl Bare {
         (first..=self.inserted).map(|n| n.is_multiple_of(10).then(|| format!("key-{n}"))).collect()
     }
 
-    /// Leases the next rows by UPDATE, then deletes them; returns how many.
+    /// Moves the next rows into one lease row, then deletes that; returns how many.
     ///
     /// # Errors
     /// When the server refuses.
@@ -136,9 +144,12 @@ impl Bare {
         let token = Uuid(Token::random()?);
         let batch = i64::try_from(batch).unwrap_or(i64::MAX);
         let rows = self.client.query(&self.lease, &[&token, &batch]).await.map_err(failed)?;
-        let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
-        self.client.execute(&self.delete, &[&ids, &token]).await.map_err(failed)?;
-        Ok(ids.len())
+        // A worker would need the payloads: read them as well.
+        let payloads: Vec<Vec<u8>> = rows.iter().map(|row| row.get(1)).collect();
+        if !payloads.is_empty() {
+            self.client.execute(&self.delete, &[&token]).await.map_err(failed)?;
+        }
+        Ok(payloads.len())
     }
 }
 

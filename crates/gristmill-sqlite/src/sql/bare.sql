@@ -16,16 +16,29 @@ CREATE TABLE bare (
 );
 CREATE UNIQUE INDEX bare_key ON bare (queue, key) WHERE key IS NOT NULL AND status = 0;
 CREATE INDEX bare_claim ON bare (queue, status, run_at, id);
+CREATE TABLE bare_lease (
+  token BLOB PRIMARY KEY,
+  until INTEGER NOT NULL,
+  first INTEGER NOT NULL,
+  last  INTEGER NOT NULL
+) WITHOUT ROWID;
 
 -- name: insert
 INSERT INTO bare (queue, status, run_at, key, payload) VALUES (1, 0, :run_at, :key, :payload)
 ON CONFLICT DO NOTHING;
 
+-- name: pick
+-- From behind what was leased last: nothing is passed by twice.
+SELECT id, payload FROM bare
+WHERE queue = 1 AND status = 0 AND run_at > :after AND run_at <= :now
+ORDER BY run_at, id LIMIT :limit;
+
 -- name: lease
-UPDATE bare SET status = 1, token = :token, until = :until, attempts = attempts + 1
-WHERE id IN (SELECT id FROM bare WHERE queue = 1 AND status = 0 AND run_at <= :now
-             ORDER BY run_at, id LIMIT :limit)
-RETURNING id, payload;
+-- One row a batch: from where to where.
+INSERT INTO bare_lease (token, until, first, last) VALUES (:token, :until, :first, :last);
 
 -- name: delete
-DELETE FROM bare WHERE id = :id AND token = :token;
+DELETE FROM bare WHERE id BETWEEN :first AND :last;
+
+-- name: release
+DELETE FROM bare_lease WHERE token = :token;

@@ -1,5 +1,5 @@
 //! Drains on PostgreSQL: by the store's verbs, by a worker, and by bare
-//! statements that lease and delete; what each costs the server.
+//! statements that lease a batch by one row; what each costs the server.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ fn costs(name: &str, pairs: &Pairs) -> Vec<Cost> {
         Cost::against(
             format!("wal_{name}"),
             "bytes/task",
-            "written ahead by the drain / by lease UPDATE, then DELETE",
+            "written ahead by the drain / by one lease row a batch",
             a_task_of(|drained| drained.wal),
         ),
         Cost::against(
@@ -73,7 +73,7 @@ pub(in super::super) async fn by_port(
     for _ in 0..plan.rounds {
         pairs.push((verbs(url, plan).await?, by_hand(url, plan, 1).await?));
     }
-    let what = "claim and settle in 1,000s / bare lease UPDATE, then DELETE";
+    let what = "claim and settle in 1,000s / bare, one lease row a batch of 1,000";
     Ok(Measured {
         rows: vec![Row::against("claim_settle", what, rates(&pairs))],
         costs: costs("claim_settle", &pairs),
@@ -96,7 +96,7 @@ pub(in super::super) async fn by_process(
         several.push((ours, bare));
         each.push((ours, by_hand(url, plan, PROCESSORS).await?));
     }
-    let what = "worker with a typed no-op handler / bare lease UPDATE, then DELETE in 1,000s";
+    let what = "worker with a typed no-op handler / bare, one lease row a batch of 1,000";
     let what_several = "4 processors / the same on one connection";
     let what_each = "4 processors / the same on 4 connections";
     Ok(Measured {

@@ -3,6 +3,7 @@
 pub(super) mod awkward;
 pub(super) mod drain;
 pub(super) mod idle;
+pub(super) mod producers;
 pub(super) mod put;
 
 use gristmill::postgres::bare::{self, APPLICATION};

@@ -269,11 +269,8 @@ async fn an_idle_worker_claims_twice_a_task() {
     let store = Faulty::over(Mill::open("memory:").await.unwrap().store());
     let mill = Mill::over(store.clone());
     mill.declare::<Mail>().await.unwrap();
-    let worker = Worker::new(&mill)
-        .handle(|_: Mail, _| async { Ok::<(), String>(()) })
-        .start()
-        .await
-        .unwrap();
+    let worker =
+        Worker::new(&mill).handle(|_: Mail| async { Ok::<(), String>(()) }).start().await.unwrap();
     store.called(Verb::Wait, 1).await;
     assert_eq!(store.calls(Verb::Claim), 1);
     for number in 1..=5 {

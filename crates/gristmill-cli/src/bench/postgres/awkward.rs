@@ -70,21 +70,22 @@ pub(in super::super) async fn drains(
 /// Tasks a second until all of them are done, those that failed included.
 async fn drain(url: &PostgresUrl, plan: Plan, way: Way) -> Result<f64, BenchError> {
     let mill = full(url, plan.tasks, way.keyed()).await?;
-    let worker = Worker::new(&mill).handle(move |grain: Grain, context: gristmill::Context| async move {
-        let first = context.attempt == 1;
-        match way {
-            Way::OneInAHundredFails if first && grain.number().is_multiple_of(100) => {
-                return Err("it failed".to_owned());
+    let worker =
+        Worker::new(&mill).handle(move |grain: Grain, context: gristmill::Context| async move {
+            let first = context.attempt == 1;
+            match way {
+                Way::OneInAHundredFails if first && grain.number().is_multiple_of(100) => {
+                    return Err("it failed".to_owned());
+                }
+                Way::EachFailsOnce if first => return Err("it failed".to_owned()),
+                Way::FollowUpEach => {
+                    let followed = context.follow_up(Flour(grain.number()));
+                    followed.map_err(|error| error.to_string())?;
+                }
+                _ => {}
             }
-            Way::EachFailsOnce if first => return Err("it failed".to_owned()),
-            Way::FollowUpEach => {
-                let followed = context.follow_up(Flour(grain.number()));
-                followed.map_err(|error| error.to_string())?;
-            }
-            _ => {}
-        }
-        Ok(())
-    });
+            Ok(())
+        });
     let start = Instant::now();
     worker.drain(true).run(std::future::pending()).await?;
     let took = start.elapsed();
@@ -100,7 +101,7 @@ pub(in super::super) async fn waiting(url: &PostgresUrl, plan: Plan) -> Result<R
     let mut rounds = Rounds::default();
     for _ in 0..plan.rounds {
         let mill = full(url, tasks, Keyed::No).await?;
-        let worker = Worker::new(&mill).processors(PROCESSORS).handle(|_: Grain, _| async {
+        let worker = Worker::new(&mill).processors(PROCESSORS).handle(|_: Grain| async {
             tokio::time::sleep(WAIT).await;
             Ok::<(), String>(())
         });

@@ -16,7 +16,7 @@ use super::site::Site;
 /// How often the worker listens.
 const LISTEN: Duration = Duration::from_secs(1);
 /// ... while nobody has said anything.
-const LISTEN_FOR_FIRST: Duration = Duration::from_secs(10);
+const LISTEN_FOR_FIRST: Duration = Duration::from_secs(14);
 
 /// How long a word holds that is not renewed.
 pub const WORD_HOLDS: Duration = Duration::from_secs(15);
@@ -25,7 +25,7 @@ pub const WORD_HOLDS: Duration = Duration::from_secs(15);
 pub(super) async fn run(site: Arc<Site>) {
     let mut ear = Ear::default();
     let listen = LISTEN.min(site.terms.word_holds / 3);
-    let listen_for_first = LISTEN_FOR_FIRST.min(site.terms.word_holds / 3 * 2);
+    let listen_for_first = LISTEN_FOR_FIRST.min(site.terms.word_holds - listen);
     while !site.stop.is_asked() {
         let mut word = None;
         match site.mill.store().assignment().await {

@@ -360,10 +360,11 @@ BEGIN
 END
 $$;
 
--- A process looks at least this often, whatever it has heard.
+-- A process looks at least this often, whatever it has heard: longer than it is between
+-- two polls, which make it look as well.
 CREATE FUNCTION gristmill.longest_quiet() RETURNS interval
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT interval '20 seconds'
+    SELECT interval '30 seconds'
 $$;
 
 -- Which chores have something to do, by a look at the front of an index each. Where

@@ -134,6 +134,7 @@ const SLEEPS: &[(&str, Why, usize, &str)] = &[
         "the rate is measured while all is well",
     ),
     ("crates/gristmill-postgres/tests/it/patroni/proxy.rs", Why::Looks, 1, "whether it is cut"),
+    ("crates/gristmill-postgres/tests/it/plain.rs", Why::Looks, 1, "when the counts are told"),
     ("crates/gristmill-postgres/tests/it/power_cut.rs", Why::Looks, 1, "whether it has ended"),
     (
         "crates/gristmill-postgres/tests/it/silence.rs",

@@ -34,6 +34,15 @@ pub struct BulkReport {
 }
 
 impl BulkReport {
+    /// Counts one more flush.
+    const fn add(&mut self, flush: &BulkReport) {
+        self.enqueued += flush.enqueued;
+        self.duplicates += flush.duplicates;
+        self.replaced += flush.replaced;
+        self.refused += flush.refused;
+        self.flushes += 1;
+    }
+
     /// Tasks that were answered for.
     #[must_use]
     pub const fn tasks(&self) -> u64 {
@@ -234,6 +243,7 @@ where
         let mut first_refused = None;
         let mut input = Input::new(self.mill, &mut self.tasks, size);
         let (mut queue, mut ready) = (None, Vec::new());
+        let mut by_queue: Vec<(QueueName, BulkReport)> = Vec::new();
         loop {
             if ready.is_empty() {
                 (queue, ready) = match input.take().await {
@@ -266,14 +276,18 @@ where
                     return Err(stopped(report, unknown, ahead, cause.into()));
                 }
             };
-            let before = report;
-            report = counted(&answers, report, &mut first_refused)?;
-            report.flushes += 1;
-            let enqueued = report.enqueued - before.enqueued;
-            tell_skipped(queue.as_str(), report.duplicates - before.duplicates, enqueued);
+            let flush = counted(&answers, BulkReport::default(), &mut first_refused)?;
+            report.add(&flush);
+            match by_queue.iter_mut().find(|(known, _)| known == queue) {
+                Some((_, flushes)) => flushes.add(&flush),
+                None => by_queue.push((queue.clone(), flush)),
+            }
             if let Some(watch) = &mut self.progress {
                 watch(&report);
             }
+        }
+        for (queue, put) in &by_queue {
+            tell_skipped(queue.as_str(), put.duplicates, put.enqueued);
         }
         match first_refused.filter(|_| !self.counts_refused) {
             Some(first) => Err(Box::new(BulkRefused { report, first }).into()),

@@ -95,6 +95,7 @@ pub async fn declare(mill: &Mill, queues: &[QueueSpec]) -> Result<(), Error> {
 
 /// What registering a contract changed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Registered {
     /// What it made of the queue's settings.
     pub declared: Declared,

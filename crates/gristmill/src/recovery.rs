@@ -83,6 +83,7 @@ pub trait StuckRows: Send + Sync + 'static {
 
 /// What one look did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Recovered {
     /// Rows that were stuck for too long.
     pub stuck: u64,

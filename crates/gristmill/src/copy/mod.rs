@@ -30,6 +30,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// What was copied, by queue, and what was not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct CopyReport {
     /// Each queue, in the order of its number in the source.
     pub queues: Vec<CopiedQueue>,
@@ -42,6 +43,7 @@ pub struct CopyReport {
 
 /// What became of one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CopiedQueue {
     /// The queue.
     pub queue: QueueName,
@@ -79,6 +81,7 @@ impl CopyReport {
 
 /// How far a copy is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct CopyProgress {
     /// Tasks looked at so far.
     pub tasks: u64,

@@ -51,6 +51,7 @@ const SILENT: Duration = Duration::from_secs(10);
 
 /// What one look came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ManagerLook {
     /// This one leads, and published this.
     Leads {

@@ -26,6 +26,7 @@ const ROOM_AGAIN: Duration = Duration::from_secs(1);
 const HOLD: Duration = Duration::from_secs(30);
 /// What a scheduler did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ScheduleReport {
     /// Tasks it put.
     pub fired: u64,

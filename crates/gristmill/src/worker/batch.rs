@@ -17,6 +17,7 @@ use crate::{Mill, TaskType};
 
 /// A typed task of a batch, with everything about its attempt.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Typed<T> {
     /// The payload.
     pub task: T,

@@ -31,7 +31,7 @@ pub(crate) enum Fact {
     Lease(LeaseText),
     Until { token: String, until: i64, length: u64 },
     Clock(LastSeenText),
-    Schedule(ScheduleText),
+    Schedule(Box<ScheduleText>),
     NoSchedule(String),
     Role { role: String, leader: String, term: u64, until: i64, hold: u64 },
     Worker { report: WorkerText<ProcessorRow>, since: i64, seen: i64 },

@@ -119,7 +119,7 @@ impl Held {
         }
         for name in &changes.schedules {
             facts.push(match ledger.schedule(name) {
-                Some(schedule) => Fact::Schedule(ScheduleText::new(schedule)),
+                Some(schedule) => Fact::Schedule(Box::new(ScheduleText::new(schedule))),
                 None => Fact::NoSchedule(name.to_string()),
             });
         }

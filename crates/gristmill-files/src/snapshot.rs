@@ -31,7 +31,7 @@ fn facts(ledger: &Ledger, now: Timestamp) -> Vec<Fact> {
         facts.extend(ledger.all_minutes(number, now).map(|minute| Fact::minute(number, minute)));
     }
     facts.extend(ledger.tokens().filter_map(|token| ledger.lease_record(token)).map(Fact::lease));
-    facts.extend(ledger.all_schedules().map(|s| Fact::Schedule(ScheduleText::new(s))));
+    facts.extend(ledger.all_schedules().map(|s| Fact::Schedule(Box::new(ScheduleText::new(s)))));
     for role in ledger.all_roles() {
         facts.extend(ledger.role(role).map(|held| Fact::role(role, held)));
     }

@@ -17,8 +17,9 @@ pub(crate) struct ScheduleText {
     payload: Option<(String, Vec<u8>)>,
     missed: String,
     overlap: String,
+    /// Boxed: few have any, and a fact would be large for all.
     #[serde(default, skip_serializing_if = "OptionsText::is_empty")]
-    task: OptionsText,
+    task: Box<OptionsText>,
     paused: bool,
     paused_by: Option<String>,
     decided_until: i64,
@@ -41,7 +42,7 @@ impl ScheduleText {
             payload: payload.map(|payload| (payload.encoding.to_string(), payload.bytes.to_vec())),
             missed: declared.missed.as_str().to_owned(),
             overlap: declared.overlap.as_str().to_owned(),
-            task: OptionsText::of(&declared.options),
+            task: Box::new(OptionsText::of(&declared.options)),
             paused: schedule.paused,
             paused_by: schedule.paused_by.clone(),
             decided_until: schedule.decided_until.as_micros(),

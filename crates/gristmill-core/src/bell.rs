@@ -139,7 +139,8 @@ mod ear {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
     use std::time::Duration;

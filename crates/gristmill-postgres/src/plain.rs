@@ -16,9 +16,13 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::answer::column;
-use crate::errors::corrupt;
+use crate::connection::Fault;
+use crate::deadline::Class;
+use crate::errors::{self, Intent, corrupt};
 use crate::held::Patience;
+use crate::pool::told;
 use crate::put::Columns;
+use crate::server::Need;
 use crate::sql::{Sql, at};
 use crate::store::Inner;
 use crate::wire::At;
@@ -111,12 +115,28 @@ impl Inner {
         let patience = patience.millis();
         let values: [&(dyn ToSql + Sync); 7] =
             [&name, payloads, keys, &encoding, &refused, &patience, &now];
-        let answers = match self.pool.put_new(sql, &values, notice).await? {
+        let answers = match self.put_new(sql, &values, notice).await? {
             Some(rows) if few => standing(&rows)?,
             Some(rows) => new(&rows, at!(PutNew.ids))?,
             None => None,
         };
         Ok(self.plainly(queue, keyed, answers))
+    }
+
+    /// Puts what is taken to be new; none when something of it stands already, and then
+    /// nothing was put.
+    async fn put_new(
+        &self,
+        sql: Sql,
+        values: &[&(dyn ToSql + Sync)],
+        notice: Option<&str>,
+    ) -> Result<Option<Vec<Row>>> {
+        let deadline = self.pool.deadline(Class::of(sql));
+        match self.pool.attempt(sql, values, notice, Need::Write, deadline).await? {
+            Ok(rows) => Ok(Some(rows)),
+            Err(Fault::Said(error)) if errors::stands_already(&error) => Ok(None),
+            Err(fault) => Err(told(&fault, Intent::Write, &deadline)),
+        }
     }
 
     /// Takes note of a put that was in vain.

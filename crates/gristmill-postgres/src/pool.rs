@@ -216,7 +216,7 @@ impl Pool {
     }
 
     /// The rows, or the fault that is left when trying again has not helped.
-    async fn attempt(
+    pub(crate) async fn attempt(
         &self,
         sql: Sql,
         values: &[&(dyn ToSql + Sync)],
@@ -260,22 +260,6 @@ impl Pool {
     /// Changes something.
     pub(crate) async fn write(&self, sql: Sql, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         self.query(sql, values, Intent::Write, self.deadline(Class::of(sql))).await
-    }
-
-    /// Puts what is taken to be new, with a notice right behind it if one is given;
-    /// none when something of it stands already, and then nothing was put.
-    pub(crate) async fn put_new(
-        &self,
-        sql: Sql,
-        values: &[&(dyn ToSql + Sync)],
-        notice: Option<&str>,
-    ) -> Result<Option<Vec<Row>>> {
-        let deadline = self.deadline(Class::of(sql));
-        match self.attempt(sql, values, notice, Need::Write, deadline).await? {
-            Ok(rows) => Ok(Some(rows)),
-            Err(Fault::Said(error)) if errors::stands_already(&error) => Ok(None),
-            Err(fault) => Err(told(&fault, Intent::Write, &deadline)),
-        }
     }
 
     /// Changes something, with a notice right behind it if one is given: it is sent
@@ -381,7 +365,7 @@ enum Next {
 }
 
 /// The store's error for a fault.
-fn told(fault: &Fault, intent: Intent, deadline: &Deadline) -> StoreError {
+pub(crate) fn told(fault: &Fault, intent: Intent, deadline: &Deadline) -> StoreError {
     match fault {
         Fault::Said(error) => errors::fault(error, intent),
         Fault::Late { sent } => deadline.missed(intent, *sent),

@@ -66,7 +66,7 @@ async fn neighbours_of_a_wrong_request_are_served() {
         assert_eq!(one.await.unwrap().enqueued(), 0);
     }
     let stats = stats(&store, "q").await;
-    assert_eq!((stats.ready, stats.counters.put, stats.counters.refused), (10, 10, 20));
+    assert_eq!((stats.ready, stats.counters.put, stats.counters.refused), (10, 10, 30));
     sound(&store).await;
 }
 

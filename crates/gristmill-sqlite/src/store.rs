@@ -98,6 +98,7 @@ impl SqliteStore {
             place: place.clone(),
             signs: opening,
         };
+        // The writer stands first.
         let mut threads = vec![start("gristmill-writer", move || {
             writer::serve(&conn, &received, &setup);
         })?];
@@ -219,17 +220,23 @@ impl SqliteStore {
             return Ok(());
         }
         self.wake.wake_all();
-        let _ = self.orders.send(Order::Close);
         drop(self.questions.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
         let threads = std::mem::take(
             &mut *self.threads.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
         );
+        let orders = self.orders.clone();
         // Joining blocks, and no runtime is promised: a thread does it.
         let (ended, end) = oneshot::channel();
         start("gristmill-close", move || {
-            for thread in threads {
-                let _ = thread.join();
+            // The writer is the last to close the file. Who is last brings the log into
+            // it; of two at the same time each thinks that the other is.
+            let mut threads = threads.into_iter();
+            let writer = threads.next();
+            for reader in threads {
+                let _ = reader.join();
             }
+            let _ = orders.send(Order::Close);
+            let _ = writer.map(JoinHandle::join);
             let _ = ended.send(());
         })?;
         match self.watchdog.wait(end).await {
@@ -249,13 +256,18 @@ impl Drop for SqliteStore {
     /// Ends the threads and waits a moment for them, so that the file is
     /// usually closed afterwards; `close` waits for certain.
     fn drop(&mut self) {
-        let _ = self.orders.send(Order::Close);
         drop(self.questions.get_mut().map(Option::take));
         let start = std::time::Instant::now();
         let threads = self.threads.get_mut().map(std::mem::take).unwrap_or_default();
-        while threads.iter().any(|thread| !thread.is_finished()) && start.elapsed() < PARTING {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+        let wait = |threads: &[JoinHandle<()>]| {
+            while threads.iter().any(|thread| !thread.is_finished()) && start.elapsed() < PARTING {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        };
+        // As in `end`.
+        wait(threads.get(1..).unwrap_or_default());
+        let _ = self.orders.send(Order::Close);
+        wait(&threads);
     }
 }
 

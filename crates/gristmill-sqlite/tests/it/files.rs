@@ -192,3 +192,19 @@ async fn after_the_close_calls_answer_closed() {
     assert_eq!(store.sweep().await, Err(StoreError::Closed));
     assert_eq!(store.stats().await, Err(StoreError::Closed));
 }
+
+/// A copy of the file alone is a whole copy then. Who closes a file last brings its log
+/// into it, and of several at once nobody was.
+#[tokio::test]
+async fn a_closed_file_has_no_log_beside_it() {
+    let place = Place::new();
+    for round in 0..300 {
+        let store = place.open();
+        declare(&store, "q", SettingsPatch::default()).await;
+        put(&store, "q", vec![task("1")]).await;
+        store.close().await.unwrap();
+        let mut log = place.path().into_os_string();
+        log.push("-wal");
+        assert!(!std::path::Path::new(&log).exists(), "in round {round}");
+    }
+}

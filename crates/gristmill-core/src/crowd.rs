@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 /// Somebody who waited within this time is thought to come again.
 const LATELY: Duration = Duration::from_millis(250);
 /// How long a flush may hold the lock before its sync. Where syncs are quick, so
-/// are those who wait, and it is less: some syncs' worth.
+/// are those who wait, and it is less: a sync's worth.
 const LONGEST: Duration = Duration::from_millis(5);
-const SHORTEST: Duration = Duration::from_millis(1);
-const SYNCS: u32 = 3;
+const SHORTEST: Duration = Duration::from_micros(400);
 /// Fewer tasks tell little about how long one takes, and smaller flushes would
 /// spend their time waiting for syncs.
 const FEWEST: usize = 50;
@@ -79,7 +78,7 @@ impl Crowd {
             sync => sync,
         };
         let sync = Duration::from_nanos(sync);
-        let may = sync.saturating_mul(SYNCS).clamp(SHORTEST, LONGEST);
+        let may = sync.clamp(SHORTEST, LONGEST);
         let tasks = may.as_nanos() / u128::from(task);
         Some(usize::try_from(tasks).unwrap_or(usize::MAX).max(FEWEST))
     }
@@ -115,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_the_lock_for_some_syncs_and_five_milliseconds_at_most() {
-        for (sync, most) in [(millis(40), 500), (millis(1), 300), (Duration::ZERO, 100)] {
+    fn it_holds_the_lock_for_a_sync_and_five_milliseconds_at_most() {
+        for (sync, most) in [(millis(40), 500), (millis(1), 100), (Duration::ZERO, FEWEST)] {
             let crowd = Crowd::default();
             crowd.saw();
             crowd.measure(1_000, millis(10), sync);
@@ -128,8 +127,8 @@ mod tests {
     fn what_a_flush_takes_to_sync_is_not_what_a_sync_takes() {
         let crowd = Crowd::default();
         crowd.saw();
-        crowd.measure(1, millis(0), Duration::from_micros(500));
-        crowd.measure(1_000, millis(10), Duration::from_micros(5_500));
+        crowd.measure(1, millis(0), Duration::from_micros(1_500));
+        crowd.measure(1_000, millis(10), Duration::from_micros(6_500));
         assert_eq!(crowd.flush_limit(), Some(100), "1.5 ms at 15 us a task");
     }
 

@@ -355,6 +355,6 @@ fn step_checkpoint(
     if held.touched.few().is_some() || cfg!(not(target_os = "linux")) {
         return held.checkpoint(now, Keep::Few);
     }
-    *under_way = Some(UnderWay::begin(held)?);
+    *under_way = Some(UnderWay::begin(held, setup.intent_bytes)?);
     Ok(())
 }

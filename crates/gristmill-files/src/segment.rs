@@ -16,8 +16,6 @@ use crate::spool::{INTENT, Spool};
 /// as the segment has frames already, so that it is made seldom.
 const LEAST_ROOM: u64 = 64 << 10;
 const MOST_ROOM: u64 = 2 << 20;
-/// What a segment has that is made before it is needed.
-const SPARE_ROOM: u64 = 1 << 20;
 
 pub(crate) fn path(spool: &Spool, segment: u64) -> PathBuf {
     spool.at(INTENT).join(format!("{segment:08}.log"))
@@ -39,10 +37,17 @@ pub(crate) enum Next {
     Ready,
 }
 
-/// Makes a segment aside, with room.
-pub(crate) fn make_spare(spool: &Spool, aside: &Path) -> Result<()> {
-    let zeros = vec![0u8; usize::try_from(SPARE_ROOM).unwrap_or_default()];
-    let file = spool.write_new(aside, &zeros).at(aside)?;
+/// Makes a segment aside, with all the room it will need: half as much again as a
+/// checkpoint comes after, because that takes its time. Room that is made later makes
+/// a put wait.
+pub(crate) fn make_spare(spool: &Spool, aside: &Path, intent_bytes: u64) -> Result<()> {
+    let zeros = vec![0u8; usize::try_from(LEAST_ROOM).unwrap_or_default()];
+    let file = spool.create(aside).at(aside)?;
+    let mut end = 0;
+    while end < intent_bytes.saturating_add(intent_bytes / 2) {
+        spool.write_at(aside, &file, end, &zeros).at(aside)?;
+        end += LEAST_ROOM;
+    }
     spool.sync_file(aside, &file).at(aside)
 }
 

@@ -51,12 +51,12 @@ fn name(stage: Stage, spool: &Spool, folder: &'static str) -> UnderWay {
 
 impl UnderWay {
     /// Begins with the segment that it will lead to.
-    pub(crate) fn begin(held: &Held) -> Result<Self> {
+    pub(crate) fn begin(held: &Held, intent_bytes: u64) -> Result<Self> {
         let spool = held.spool.clone();
         let next = held.intent.position().segment + 1;
         let aside = spool.on_its_way(&format!("segment-{}", Token::random()?));
         let stage = Stage::Segment { next, aside: aside.clone() };
-        Ok(by_thread(stage, move || segment::make_spare(&spool, &aside)))
+        Ok(by_thread(stage, move || segment::make_spare(&spool, &aside, intent_bytes)))
     }
 
     /// Goes on, if the thread is done; in a turn. Nothing comes back at the end.

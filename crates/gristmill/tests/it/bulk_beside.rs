@@ -183,14 +183,18 @@ async fn a_single_put_does_not_wait_for_a_bulk_put_beside_it_on_files() {
 async fn long_single_puts_beside_bulk_puts_take_ten_times_as_long_at_most() {
     // None is deleted before the end: that is load as well.
     let mut sites = Vec::new();
+    let mut over = Vec::new();
     for store in ["sqlite", "files"] {
         for producers in [Producers::Processes(1), Producers::Within] {
             sites.push(Site::new(store).await);
             let site = sites.last().unwrap();
             let (quiet, busy) = beside(site, producers, 1_000).await;
-            assert!(of(&busy, 99) < 10 * of(&quiet, 99), "{store} {producers:?}");
+            if of(&busy, 99) >= 10 * of(&quiet, 99) {
+                over.push(format!("{store} {producers:?}"));
+            }
         }
     }
+    assert!(over.is_empty(), "{over:?}");
 }
 
 /// What is more than one producer shares the time: it is told, and bounded.

@@ -153,8 +153,12 @@ async fn beside(site: &Site, producers: Producers, times: usize) -> (Vec<Duratio
 async fn assert_served(store: &str, producers: Producers) {
     let site = Site::new(store).await;
     let (quiet, busy) = beside(&site, producers, 100).await;
-    // The tail of so few is luck: the long form looks at it.
-    assert!(of(&busy, 90) < 10 * of(&quiet, 99), "{:?} {:?}", of(&busy, 90), of(&quiet, 99));
+    // The tail of so few is luck: the long form looks at it. And a quiet put is quick
+    // (under a millisecond) where a flush of an unoptimised build beside other tests is
+    // not, so less than this is taken for it; the long form, which is optimised and
+    // alone, compares with what was measured.
+    let calm = of(&quiet, 99).max(Duration::from_millis(8));
+    assert!(of(&busy, 90) < 10 * calm, "{:?} {:?}", of(&busy, 90), of(&quiet, 99));
     assert!(of(&busy, 100) < Duration::from_secs(1), "{:?}", of(&busy, 100));
 }
 

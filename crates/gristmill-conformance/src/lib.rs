@@ -40,6 +40,7 @@ mod run;
 mod shape;
 pub mod short;
 pub mod small_disk;
+pub mod wake;
 
 pub use behaviour::{Behaviour, Running, behaviours};
 pub use harness::Harness;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::settings::lease_fault;
 use crate::{
-    Headers, Limits, Payload, QueueName, Result, Settings, StoreError, TaskId, Timestamp, Token,
-    WorkerId,
+    Headers, Limits, Payload, QueueName, Result, Settings, StoreError, Task, TaskId, Timestamp,
+    Token, WorkerId,
 };
 
 /// Asks for tasks of one queue.
@@ -142,9 +142,38 @@ pub struct ClaimedTask {
 }
 
 impl ClaimedTask {
+    /// Whether so many leases that ran out are reason to let nothing run beside it.
+    #[must_use]
+    pub const fn runs_alone(expiries: u32) -> bool {
+        expiries >= 2
+    }
+
     /// How often it came back before.
     #[must_use]
     pub const fn returns(&self) -> u32 {
         self.attempt.saturating_sub(1)
+    }
+}
+
+impl From<Task> for ClaimedTask {
+    /// A task as its handler got it; how many others of its group ran is not kept.
+    fn from(task: Task) -> Self {
+        ClaimedTask {
+            id: task.id,
+            payload: task.payload,
+            key: task.key,
+            group: task.group,
+            source: task.source,
+            priority: task.priority,
+            attempt: task.attempts,
+            claims: task.claims,
+            created_at: task.created_at,
+            run_at: task.run_at,
+            prev_run_at: task.prev_run_at,
+            headers: task.headers,
+            concurrent: None,
+            slot: task.lease.and_then(|lease| lease.slot),
+            alone: ClaimedTask::runs_alone(task.expiries),
+        }
     }
 }

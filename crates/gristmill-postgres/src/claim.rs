@@ -244,6 +244,6 @@ fn rest(row: &Row, payload: Payload, headers: Headers) -> Result<ClaimedTask> {
         headers,
         concurrent: column::<Option<i32>>(row, at!(Claim.concurrent))?.map(small),
         slot: column::<Option<i32>>(row, at!(Claim.slot))?.map(small),
-        alone: expiries >= 2,
+        alone: ClaimedTask::runs_alone(u32::try_from(expiries).unwrap_or_default()),
     })
 }

@@ -16,9 +16,6 @@ use crate::service::Service;
 #[derive(Debug, Default)]
 pub(crate) struct Held(Mutex<HashMap<Token, Arc<tokio::sync::Mutex<()>>>>);
 
-/// Two leases of a task ran out: nothing else should run beside it.
-const ALONE: u32 = 2;
-
 impl Held {
     /// One call a token at a time: who asks again while the first is still at it gets
     /// what the first one got.
@@ -43,24 +40,8 @@ pub(crate) async fn again(
     for id in ids {
         let task = service.store.get(id).await?;
         let Some(task) = task.filter(|task| task.state == TaskState::Processing) else { continue };
-        queue = Some(task.queue);
-        tasks.push(ClaimedTask {
-            id: task.id,
-            payload: task.payload,
-            key: task.key,
-            group: task.group,
-            source: task.source,
-            priority: task.priority,
-            attempt: task.attempts,
-            claims: task.claims,
-            created_at: task.created_at,
-            run_at: task.run_at,
-            prev_run_at: task.prev_run_at,
-            headers: task.headers,
-            concurrent: None,
-            slot: task.lease.and_then(|lease| lease.slot),
-            alone: task.expiries >= ALONE,
-        });
+        queue = Some(task.queue.clone());
+        tasks.push(ClaimedTask::from(task));
     }
     let Some(queue) = queue else { return Ok(None) };
     let lease = match lease {

@@ -58,7 +58,7 @@ impl Picked {
             headers: headers.value,
             concurrent: None,
             slot: None,
-            alone: expiries >= 2,
+            alone: ClaimedTask::runs_alone(expiries),
         };
         let sum: Option<i64> = row.get(at!(ClaimFront.checksum))?;
         let altered = sum

@@ -69,7 +69,7 @@ impl State {
                 headers: task.headers.clone(),
                 concurrent,
                 slot,
-                alone: task.expiries >= 2,
+                alone: ClaimedTask::runs_alone(task.expiries),
             });
         }
         let ids: Vec<i64> = picked.into_iter().map(|(id, _)| id).collect();

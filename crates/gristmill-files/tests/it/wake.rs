@@ -1,47 +1,18 @@
 //! Hearing of what another process put, and finding what nobody told.
 
-use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use gristmill_core::{SettingsPatch, Store};
+use gristmill_conformance::wake::{NEVER, is_heard};
 use gristmill_files::{FilesStore, Options};
-use tokio::time::timeout;
 
-use crate::support::{Place, claim, declare, name, put, task};
+use crate::support::{Place, put, task};
 
-/// Longer than any test.
-const NEVER: Duration = Duration::from_secs(3_600);
-/// What comes at all comes within this time, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Lets somebody begin to wait.
-async fn begin(mut waiting: Pin<&mut impl Future>) {
-    tokio::select! {
-        biased;
-        _ = &mut waiting => {}
-        () = std::future::ready(()) => {}
-    }
-}
-
-/// Puts by one handle while another one waits, and wants the wait to end.
+/// Puts by one handle while another one waits, which looks so often by itself.
 async fn heard(place: &Place, look: Duration, put_by: impl AsyncFnOnce(&FilesStore)) {
     let options = Options { look, ..place.options() };
     let worker = FilesStore::open(place.path(), options).expect("a store");
     let producer = place.open();
-    for queue in ["q", "other"] {
-        declare(&producer, queue, SettingsPatch::default()).await;
-    }
-    // Somebody waits all the time, for beginning to is a reason to look.
-    let other = [name("other")];
-    let mut waiting = pin!(worker.wait(&other, worker.mark(), NEVER));
-    begin(waiting.as_mut()).await;
-    // That look is over when what was asked after it is.
-    assert!(claim(&worker, "q", 1).await.tasks.is_empty());
-    let mark = worker.mark();
-    put_by(&producer).await;
-    let woken = timeout(PATIENCE, worker.wait(&[name("q")], mark, NEVER)).await;
-    woken.expect("it was not told").unwrap();
-    assert_eq!(claim(&worker, "q", 9).await.tasks.len(), 1);
+    is_heard(&worker, &*producer, put_by).await;
 }
 
 #[tokio::test]

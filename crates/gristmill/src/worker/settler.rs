@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use gristmill_core::policy::refused_follow_up::{Instead, instead};
 use gristmill_core::{
     Became, ClaimedTask, Limits, Outcome, PutAnswer, QueueName, Refusal, SettleAnswer, Settlement,
-    State, Store, StoreError, Task, TaskId, WorkerId,
+    State, Store, StoreError, TaskId, WorkerId,
 };
 use tokio::sync::Notify;
 
@@ -411,7 +411,7 @@ impl Settler {
                 Ok(Some(task)) if task.state == State::Failed => {
                     let error = task.error.clone().unwrap_or_default();
                     let queue = task.queue.clone();
-                    self.tell_failed(&queue, &as_claimed(task), &error);
+                    self.tell_failed(&queue, &ClaimedTask::from(task), &error);
                 }
                 // An operator was quicker.
                 Ok(_) => {}
@@ -439,27 +439,6 @@ impl Settler {
         if context.lease().close(tasks) {
             self.heartbeat.let_go(context.lease().token);
         }
-    }
-}
-
-/// The task as its last handler got it.
-fn as_claimed(task: Task) -> ClaimedTask {
-    ClaimedTask {
-        id: task.id,
-        payload: task.payload,
-        key: task.key,
-        group: task.group,
-        source: task.source,
-        priority: task.priority,
-        attempt: task.attempts,
-        claims: task.claims,
-        created_at: task.created_at,
-        run_at: task.run_at,
-        prev_run_at: task.prev_run_at,
-        headers: task.headers,
-        concurrent: None,
-        slot: None,
-        alone: false,
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the keeper is asked: a piece of work with the way back for its answer.
 
+use std::time::Instant;
+
 use gristmill_core::memory::State as Ledger;
 use gristmill_core::{Result, StoreError, TaskId, Timestamp};
 use tokio::sync::oneshot;
@@ -51,6 +53,8 @@ impl Desk<'_> {
 
 /// A request with its way back.
 pub(crate) trait Ask: Send {
+    /// When.
+    fn asked(&self) -> Instant;
     /// Runs it; may be called again after the folder was read anew.
     fn run(&mut self, desk: &mut Desk<'_>) -> Result<()>;
     /// Answers: what it found, or the error of the write.
@@ -59,6 +63,7 @@ pub(crate) trait Ask: Send {
 
 /// A request made of a function.
 pub(crate) struct Asked<T, F> {
+    asked: Instant,
     least: Sync,
     work: F,
     found: Option<T>,
@@ -68,7 +73,7 @@ pub(crate) struct Asked<T, F> {
 impl<T, F> Asked<T, F> {
     pub(crate) fn new(least: Sync, work: F) -> (Self, oneshot::Receiver<Result<T>>) {
         let (reply, answer) = oneshot::channel();
-        (Asked { least, work, found: None, reply }, answer)
+        (Asked { asked: Instant::now(), least, work, found: None, reply }, answer)
     }
 }
 
@@ -77,6 +82,10 @@ where
     T: Send,
     F: FnMut(&mut Desk<'_>) -> Result<T> + Send,
 {
+    fn asked(&self) -> Instant {
+        self.asked
+    }
+
     fn run(&mut self, desk: &mut Desk<'_>) -> Result<()> {
         self.found = Some((self.work)(desk)?);
         desk.least = desk.least.max(self.least);

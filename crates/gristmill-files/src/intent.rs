@@ -42,9 +42,10 @@ pub(crate) struct Intent {
     at: Position,
     /// Something was passed over.
     damaged: bool,
-    /// There is nothing but room behind the last frame: so it is in a segment that
-    /// was read to its end once, because frames are written in order. Before, a
-    /// power cut may have left the second of two without the first.
+    /// There is nothing but room behind the last frame: so it is once a segment was
+    /// read to its end, also in those that follow, because frames are written in
+    /// order and looking at all the room takes long. Before, a power cut may have left
+    /// the second of two without the first.
     known_end: bool,
     /// Up to here this process has synced it.
     synced: Option<Position>,
@@ -302,8 +303,8 @@ impl Intent {
 
     fn go_to(&mut self, segment: u64) -> Result<()> {
         let applied = self.applied.try_clone().at(&self.path)?;
-        let synced = self.synced;
-        *self = Intent { applied, synced, ..Intent::open(&self.spool, segment)? };
+        let (synced, known_end) = (self.synced, self.known_end);
+        *self = Intent { applied, synced, known_end, ..Intent::open(&self.spool, segment)? };
         Ok(())
     }
 

@@ -195,7 +195,8 @@ impl Keeper {
         self.locked_out = matches!(turn, Err(StoreError::Busy(_)));
         let turn = turn.map_err(Broken::Whole)?;
         self.setup.signs.give();
-        if turn.crowded || group.len() > 1 {
+        // Who asked before the last turn's answers were given did not wait for those.
+        if turn.crowded || group.len() > 1 || group.iter().any(|ask| ask.asked() < self.freed) {
             self.setup.crowd.saw();
         }
         let began = Instant::now();

@@ -16,6 +16,7 @@ use crate::spool::{INTENT, Spool};
 /// as the segment has frames already, so that it is made seldom.
 const LEAST_ROOM: u64 = 64 << 10;
 const MOST_ROOM: u64 = 2 << 20;
+const ZEROS: [u8; 4096] = [0; 4096];
 
 pub(crate) fn path(spool: &Spool, segment: u64) -> PathBuf {
     spool.at(INTENT).join(format!("{segment:08}.log"))
@@ -77,5 +78,36 @@ pub(crate) fn make_room(spool: &Spool, path: &Path, file: &File, end: u64) {
 
 /// How many bytes there are up to where only zeros follow.
 pub(crate) fn used(bytes: &[u8]) -> usize {
-    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+    // By pages: there may be megabytes of room.
+    let mut end = bytes.len();
+    for page in bytes.rchunks(ZEROS.len()) {
+        if ZEROS.get(..page.len()) != Some(page) {
+            let last = page.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            return end - page.len() + last;
+        }
+        end -= page.len();
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_what_only_zeros_follow() {
+        for (size, last) in [(0, None), (9, None), (9, Some(8)), (9_000, None), (9_000, Some(0))] {
+            let mut bytes = vec![0u8; size];
+            if let Some(byte) = last.and_then(|last: usize| bytes.get_mut(last)) {
+                *byte = 1;
+            }
+            assert_eq!(used(&bytes), last.map_or(0, |last| last + 1), "{size} {last:?}");
+        }
+        for last in [4_095, 4_096, 4_097, 4_807, 4_808, 4_809, 8_999] {
+            let mut bytes = vec![0u8; 9_000];
+            bytes[last] = 7;
+            bytes[last / 2] = 7;
+            assert_eq!(used(&bytes), last + 1);
+        }
+    }
 }

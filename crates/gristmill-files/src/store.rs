@@ -254,4 +254,46 @@ mod tests {
         assert!(matches!(closed, StoreError::Unavailable(_)), "{closed}");
         drop(answers);
     }
+
+    /// Two who take turns are never in one group, and one waits for the other all the
+    /// same.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn who_asks_while_another_has_a_turn_waits() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = FilesStore::open(folder.path().join("spool"), Options::default());
+        let store = Arc::new(store.expect("a store"));
+        for _ in 0..9 {
+            store.ask(Sync::Light, |_| Ok(())).await.expect("an answer");
+        }
+        assert_eq!(store.flush_limit(), None, "one after the other");
+        let (begun, begins) = channel();
+        let (go, goes) = channel::<()>();
+        let first = tokio::spawn({
+            let store = store.clone();
+            async move {
+                let long = store.ask(Sync::Light, move |_| {
+                    let _ = begun.send(());
+                    let _ = goes.recv();
+                    Ok(())
+                });
+                long.await
+            }
+        });
+        begins.recv().expect("it has its turn");
+        let mut second = std::pin::pin!(store.ask(Sync::Light, |_| Ok(())));
+        assert!(at_once(second.as_mut()).is_none(), "it stands in line");
+        drop(go);
+        first.await.expect("no panic").expect("an answer");
+        second.await.expect("an answer");
+        assert!(store.flush_limit().is_some());
+    }
+
+    /// What comes at once.
+    fn at_once<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match future.poll(&mut context) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        }
+    }
 }

@@ -9,6 +9,7 @@ use gristmill_core::{Result, State, TaskId};
 
 use crate::errors::At;
 use crate::frame::Entry;
+use crate::spares::{Spares, Staged};
 use crate::spool::Spool;
 
 /// Where a task's file was before, as far as it is known.
@@ -32,25 +33,54 @@ impl Before {
     }
 }
 
-/// Writes the files aside. Nothing is changed yet: a full disk is noticed
-/// here, before anything is decided.
-pub(crate) fn stage(spool: &Spool, entries: &[Entry]) -> Result<()> {
+/// Writes the files aside, over spare ones while there are some. Nothing is changed
+/// yet: a full disk is noticed here, before anything is decided.
+pub(crate) fn stage(
+    spool: &Spool,
+    entries: &[Entry],
+    spares: &mut Spares,
+    staged: &mut Staged,
+) -> Result<()> {
     for entry in entries {
         if let Entry::File { id, header, payload, .. } = entry {
-            write_aside(spool, *id, header, payload)?;
+            let spare = match whole(header, payload) {
+                Some(bytes) => spares.write(&bytes).at(&spool.aside(*id))?,
+                None => None,
+            };
+            match spare {
+                Some(path) => {
+                    staged.insert(*id, path);
+                }
+                None => {
+                    write_aside(spool, *id, header, payload)?;
+                }
+            }
         }
     }
     Ok(())
 }
 
 /// Takes back what was staged.
-pub(crate) fn unstage(spool: &Spool, entries: &[Entry]) {
+pub(crate) fn unstage(spool: &Spool, entries: &[Entry], staged: &Staged) {
     for entry in entries {
         if let Entry::File { id, .. } = entry {
             // What stays is deleted at the next opening.
             let _ = spool.unlink(&spool.aside(*id));
         }
     }
+    for spare in staged.values() {
+        let _ = spool.unlink(spare);
+    }
+}
+
+/// A small file's bytes, which are written in one step.
+fn whole(header: &str, payload: &Bytes) -> Option<Vec<u8>> {
+    (payload.len() < 1 << 16).then(|| {
+        let mut whole = Vec::with_capacity(header.len() + payload.len());
+        whole.extend_from_slice(header.as_bytes());
+        whole.extend_from_slice(payload);
+        whole
+    })
 }
 
 pub(crate) fn write_aside(
@@ -60,10 +90,7 @@ pub(crate) fn write_aside(
     payload: &Bytes,
 ) -> Result<PathBuf> {
     let path = spool.aside(id);
-    if payload.len() < 1 << 16 {
-        let mut whole = Vec::with_capacity(header.len() + payload.len());
-        whole.extend_from_slice(header.as_bytes());
-        whole.extend_from_slice(payload);
+    if let Some(whole) = whole(header, payload) {
         spool.write_new(&path, &whole).at(&path)?;
     } else {
         let file = spool.write_new(&path, header.as_bytes()).at(&path)?;
@@ -72,11 +99,14 @@ pub(crate) fn write_aside(
     Ok(path)
 }
 
-/// Gives staged files their places, moves and deletes others.
+/// Gives staged files their places, moves and deletes others, or keeps them as spare
+/// ones where that is allowed.
 pub(crate) fn settle(
     spool: &Spool,
     entries: &[Entry],
     before: &HashMap<TaskId, Before>,
+    staged: &Staged,
+    mut spares: Option<&mut Spares>,
 ) -> Result<()> {
     for entry in entries {
         let (now, id, queue) = match entry {
@@ -90,7 +120,10 @@ pub(crate) fn settle(
         match (entry, now) {
             (Entry::File { .. }, Some(now)) => {
                 let target = spool.task(now, id, queue);
-                spool.rename(&spool.aside(id), &target).at(&target)?;
+                match staged.get(&id) {
+                    Some(spare) => spool.rename(spare, &target).at(&target)?,
+                    None => spool.rename(&spool.aside(id), &target).at(&target)?,
+                }
             }
             (Entry::Move { .. }, Some(now)) => {
                 bring(spool, before, now, id, queue)?;
@@ -100,7 +133,10 @@ pub(crate) fn settle(
         }
         for other in before.others(now) {
             let path = spool.task(other, id, queue);
-            spool.unlink(&path).at(&path)?;
+            match &mut spares {
+                Some(spares) => spares.take(&path).at(&path)?,
+                None => spool.unlink(&path).at(&path)?,
+            }
         }
     }
     Ok(())
@@ -125,6 +161,7 @@ fn bring(spool: &Spool, before: Before, now: State, id: TaskId, queue: &str) -> 
 
 /// Does what a frame says once more, whatever was done of it before.
 pub(crate) fn redo(spool: &Spool, entries: &[Entry]) -> Result<()> {
-    stage(spool, entries)?;
-    settle(spool, entries, &HashMap::new())
+    let (mut none, mut staged) = (Spares::new(spool), Staged::new());
+    stage(spool, entries, &mut none, &mut staged)?;
+    settle(spool, entries, &HashMap::new(), &staged, None)
 }

@@ -87,6 +87,7 @@ impl Held {
     /// Makes a checkpoint in one go.
     pub(crate) fn checkpoint(&mut self, now: Timestamp, keep: Keep) -> Result<()> {
         if keep == Keep::None {
+            self.spares.give_back();
             self.intent.drop_old(self.checkpoint, keep)?;
         }
         if self.suspect {

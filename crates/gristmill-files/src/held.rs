@@ -16,6 +16,7 @@ use crate::fact::Fact;
 use crate::frame::Entry;
 use crate::ids::Id;
 use crate::intent::{self, Intent, Position};
+use crate::spares::Spares;
 use crate::spool::{CORRUPT, Spool};
 use crate::touched::Touched;
 use crate::{snapshot, task_file};
@@ -38,6 +39,7 @@ pub(crate) struct Held {
     pub(crate) intent: Intent,
     /// Tasks whose files changed since the checkpoint.
     pub(crate) touched: Touched,
+    pub(crate) spares: Spares,
     /// The id the next task gets, as it was last written down.
     pub(crate) next_id: i64,
     /// The segment that the last checkpoint goes on from.

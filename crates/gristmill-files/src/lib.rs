@@ -35,6 +35,7 @@ mod scan;
 mod schedule_text;
 mod segment;
 mod snapshot;
+mod spares;
 mod spool;
 mod store;
 mod task_file;

@@ -16,6 +16,7 @@ use crate::ids;
 use crate::intent::{Intent, Position};
 use crate::scan::{self, Unusable};
 use crate::snapshot;
+use crate::spares::Spares;
 use crate::spool::Spool;
 use crate::task_file;
 use crate::touched::Touched;
@@ -70,6 +71,7 @@ pub(crate) fn load(spool: &Spool, limits: &Limits, opener: Opener, now: Timestam
         known: HashMap::new(),
         intent,
         touched: Touched::default(),
+        spares: Spares::new(spool),
         next_id: 0,
         checkpoint: segment,
         unapplied: false,

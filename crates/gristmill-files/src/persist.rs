@@ -14,6 +14,7 @@ use crate::fact::Fact;
 use crate::frame::Entry;
 use crate::held::{Held, Unread};
 use crate::schedule_text::ScheduleText;
+use crate::spares::Staged;
 use crate::{snapshot, task_file};
 
 /// What is seen of the time is written down this often.
@@ -193,10 +194,11 @@ impl Held {
             return Ok(Sync::Light);
         }
         let sync = draft.sync.max(least);
-        let staged = apply::stage(&self.spool, &draft.entries)
+        let mut staged = Staged::new();
+        let written = apply::stage(&self.spool, &draft.entries, &mut self.spares, &mut staged)
             .and_then(|()| self.intent.append(&draft.entries));
-        if let Err(error) = staged {
-            apply::unstage(&self.spool, &draft.entries);
+        if let Err(error) = written {
+            apply::unstage(&self.spool, &draft.entries, &staged);
             return Err(Unwritten::Nothing(error));
         }
         if sync == Sync::Full {
@@ -211,7 +213,8 @@ impl Held {
             .map_err(|error| Unwritten::Unknown(StoreError::Unknown(error.to_string())))?;
         // If the files cannot follow now, they will: whoever has the
         // next turn rolls forward.
-        let done = apply::settle(&self.spool, &draft.entries, &draft.before)
+        let spares = (sync == Sync::Full).then_some(&mut self.spares);
+        let done = apply::settle(&self.spool, &draft.entries, &draft.before, &staged, spares)
             .and_then(|()| self.intent.set_applied());
         if let Err(error) = done {
             tracing::warn!(%error, "the files are behind the intent");

@@ -11,10 +11,11 @@ use std::sync::atomic::Ordering;
 
 use gristmill_conformance::short::{name, request, task};
 use gristmill_core::{
-    ClaimRequest, Claims, Declaration, ListRequest, ManualClock, NewTask, Outcome, PutAnswer,
-    Result, SettingsPatch, SettleAnswer, Settlement, Store, StoreError, TaskId, Token, WorkerId,
+    ClaimRequest, Claims, Declaration, Durability, ListRequest, ManualClock, NewTask, Outcome,
+    PutAnswer, Result, SettingsPatch, SettleAnswer, Settlement, Store, StoreError, TaskId, Token,
+    WorkerId,
 };
-use shaky::{Fault, Shaky, World};
+use shaky::{Fault, Left, Shaky, World};
 use tempfile::TempDir;
 
 use crate::disk::{Disk, Step};
@@ -70,6 +71,18 @@ struct Story {
     ids: BTreeMap<String, TaskId>,
     /// Answered as done.
     ended: Vec<TaskId>,
+}
+
+/// Asks for one task.
+fn claim() -> ClaimRequest {
+    ClaimRequest {
+        queue: name("q"),
+        max: 1,
+        lease: None,
+        worker: WorkerId::new("w").expect("a name"),
+        source: None,
+        token: Token::random().expect("random"),
+    }
 }
 
 fn folder() -> TempDir {
@@ -145,15 +158,8 @@ impl Story {
 
     /// Claims one task and settles it as done.
     async fn settle(&mut self, mut at: usize) -> bool {
-        let token = Token::random().expect("random");
-        let claim = ClaimRequest {
-            queue: name("q"),
-            max: 1,
-            lease: None,
-            worker: WorkerId::new("w").expect("a name"),
-            source: None,
-            token,
-        };
+        let claim = claim();
+        let token = claim.token;
         let Ok(claim) = self.handle(at).claim(claim).await else {
             return false;
         };
@@ -209,20 +215,20 @@ impl Story {
         Ok(())
     }
 
-    /// Cuts the power: nothing that was not synced is left, or all of it.
+    /// Cuts the power: nothing that was not synced is left, or some of it.
     async fn cuts(&self) -> Result<(), String> {
-        for only_synced in [true, false] {
-            let cut = self.cut(only_synced).await;
-            cut.map_err(|why| format!("only_synced={only_synced}: {why}"))?;
+        for left in [Left::Synced, Left::All, Left::Bytes] {
+            let cut = self.cut(left).await;
+            cut.map_err(|why| format!("{left:?}: {why}"))?;
         }
         Ok(())
     }
 
     /// Cuts the power and asks for everything that was answered.
-    async fn cut(&self, only_synced: bool) -> Result<(), String> {
+    async fn cut(&self, left: Left) -> Result<(), String> {
         let place = folder();
         let after = place.path().join("spool");
-        self.world.cut(&self.folder.path().join("spool"), &after, only_synced);
+        self.world.cut(&self.folder.path().join("spool"), &after, left);
         let options = Options { clock: self.clock.clone(), ..Options::default() };
         let store = FilesStore::open(&after, options).map_err(|e| e.to_string())?;
         let page = store.list(ListRequest { limit: 10_000, ..ListRequest::default() });
@@ -318,24 +324,58 @@ async fn a_durable_claim_is_a_fence_through_a_power_cut() {
         };
         story.handle(0).declare_queue(queue).await.expect("declared");
         story.handle(0).put(request("fenced", vec![task("1")])).await.expect("put");
-        let claim = || ClaimRequest {
-            queue: name("fenced"),
-            max: 1,
-            lease: None,
-            worker: WorkerId::new("w").expect("a name"),
-            source: None,
-            token: Token::random().expect("random"),
-        };
+        let claim = || ClaimRequest { queue: name("fenced"), ..claim() };
         let first = story.handle(0).claim(claim()).await.expect("claimed");
         assert_eq!(first.tasks.first().map(|task| task.claims), Some(1));
         let place = folder();
         let after = place.path().join("spool");
-        story.world.cut(&story.folder.path().join("spool"), &after, true);
+        story.world.cut(&story.folder.path().join("spool"), &after, Left::Synced);
         story.clock.advance(std::time::Duration::from_secs(90));
         let options = Options { clock: story.clock.clone(), ..Options::default() };
         let store = FilesStore::open(&after, options).expect("a store");
         let again = store.claim(claim()).await.expect("claimed");
         assert_eq!(again.tasks.first().map(|task| task.claims), Some(expected), "{claims}");
+    }
+}
+
+/// A task's file may be written over only once its end is on the disk: until then a
+/// power cut brings it back.
+#[tokio::test]
+async fn what_ended_unsynced_comes_back_whole() {
+    for nth in 0.. {
+        let mut story = Story::begin(Company::Alone, Load::Quiet).await;
+        let settings =
+            SettingsPatch { durability: Some(Durability::Relaxed), ..SettingsPatch::default() };
+        let queue = Declaration { settings, ..Declaration::new(name("relaxed")) };
+        story.handle(0).declare_queue(queue).await.expect("declared");
+        let long = format!("\"{}\"", "old ".repeat(99));
+        story.handle(0).put(request("relaxed", vec![task(&long)])).await.expect("put");
+        // Whoever leaves makes a checkpoint: from here on the file is all there is.
+        story.handles.remove(0).close().await.expect("closed");
+        story.handles.push(reopened(&story, 1));
+        let token = Token::random().expect("random");
+        let claim = ClaimRequest { queue: name("relaxed"), token, ..claim() };
+        let claimed = story.handle(0).claim(claim).await.expect("claimed");
+        let old = claimed.tasks.first().expect("a task").id;
+        let done = Settlement::new(old, token, Outcome::Done);
+        story.handle(0).settle(vec![done]).await.expect("settled");
+        story.world.arm(1, nth, Fault::Kill);
+        let _ = story.handle(0).put(request("q", vec![task("\"new\"")])).await;
+        for left in [Left::Synced, Left::All, Left::Bytes] {
+            let place = folder();
+            let after = place.path().join("spool");
+            story.world.cut(&story.folder.path().join("spool"), &after, left);
+            let options = Options { clock: story.clock.clone(), ..Options::default() };
+            let store = FilesStore::open(&after, options).expect("a store");
+            assert_eq!(store.set_aside().await.expect("looked"), Vec::<String>::new(), "{left:?}");
+            if let Some(found) = store.get(old).await.expect("looked") {
+                assert_eq!(found.payload.bytes, long.as_bytes(), "{left:?} step {nth}");
+            }
+        }
+        if story.world.failed().is_none() {
+            assert!(nth > 3, "a put takes more steps");
+            return;
+        }
     }
 }
 

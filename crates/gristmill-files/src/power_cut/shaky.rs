@@ -22,6 +22,18 @@ pub(super) enum Fault {
     Kill,
 }
 
+/// What a power cut leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Only what was synced.
+    Synced,
+    /// All that may have arrived without.
+    All,
+    /// Only what was synced, but for the bytes of a file that has another name by now:
+    /// those arrived without.
+    Bytes,
+}
+
 /// What stands on the disk, seen by all who have it.
 #[derive(Debug, Default)]
 pub(super) struct World {
@@ -69,12 +81,11 @@ impl World {
         self.lock().failed.clone()
     }
 
-    /// Writes what a power cut leaves of a folder to another one: only what was
-    /// synced, or all that may have arrived without.
-    pub(super) fn cut(&self, from: &Path, to: &Path, only_synced: bool) {
+    /// Writes what a power cut leaves of a folder to another one.
+    pub(super) fn cut(&self, from: &Path, to: &Path, left: Left) {
         let inner = self.lock();
         std::fs::create_dir(to).expect("a folder");
-        let names = if only_synced { &inner.names } else { &inner.now };
+        let names = if left == Left::All { &inner.now } else { &inner.names };
         for (path, file) in names {
             let Ok(name) = path.strip_prefix(from) else { continue };
             if name.as_os_str().is_empty() {
@@ -84,9 +95,17 @@ impl World {
             if inner.folders.contains(file) {
                 std::fs::create_dir(target).expect("a folder");
             } else if target.parent().is_some_and(Path::exists) {
-                let bytes = match only_synced {
-                    true => inner.bytes.get(file).cloned().unwrap_or_default(),
-                    false => inner.seen(path, *file),
+                let now = match left {
+                    Left::Synced => None,
+                    Left::All => Some(path),
+                    Left::Bytes => {
+                        let mut others = inner.now.iter().filter(|(now, _)| *now != path);
+                        others.find(|(_, other)| *other == file).map(|(now, _)| now)
+                    }
+                };
+                let bytes = match now {
+                    Some(path) => inner.seen(path, *file),
+                    None => inner.bytes.get(file).cloned().unwrap_or_default(),
                 };
                 std::fs::write(target, bytes).expect("a file");
             }

@@ -18,5 +18,6 @@ mod handles;
 mod in_turns;
 mod moved;
 mod segment;
+mod spares;
 mod support;
 mod wake;

@@ -21,10 +21,24 @@ struct Lines {
 /// Shows what is at least this important from now on. `GRISTMILL_LOG` (error,
 /// warn, info, debug or trace) wins.
 pub(crate) fn show(default: Level) {
-    let wished = std::env::var("GRISTMILL_LOG").ok();
-    let level = wished.and_then(|level| level.parse().ok()).unwrap_or(default);
+    let level = wished().unwrap_or(default);
     // Somebody was first: then their lines are shown.
     let _ = tracing::subscriber::set_global_default(Lines { level });
+}
+
+/// The variable that says how much is told.
+const LOG: &str = "GRISTMILL_LOG";
+/// What is told unless it says otherwise.
+pub(crate) const DEFAULT: Level = Level::WARN;
+
+fn wished() -> Option<Level> {
+    std::env::var(LOG).ok().and_then(|level| level.parse().ok())
+}
+
+/// How much is told, and the variable that says so, if one does.
+pub(crate) fn level() -> (String, Option<&'static str>) {
+    let (level, from) = wished().map_or((DEFAULT, None), |level| (level, Some(LOG)));
+    (level.to_string().to_lowercase(), from)
 }
 
 impl Subscriber for Lines {

@@ -8,6 +8,7 @@ mod bench;
 mod command;
 mod config;
 mod contracts;
+mod crew;
 mod exec;
 mod failure;
 mod log;
@@ -19,6 +20,7 @@ mod serve;
 mod stderr;
 mod store;
 mod usage;
+mod watched;
 
 use std::process::ExitCode;
 
@@ -58,7 +60,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         stderr::stay();
     }
     // A store that does not answer is told of by every command.
-    log::show(tracing::Level::WARN);
+    log::show(log::DEFAULT);
     let runtime = runtime(&command).map_err(|error| Failure::io("the runtime", &error))?;
     let ended = runtime.block_on(command.run(&session));
     // A thread that is blocked is not waited for: all is said and done.

@@ -11,8 +11,8 @@ use gristmill::signal::{SAME_WISH, Signals};
 use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Mill, QueueName, TaskId};
 use gristmill_server::{Listen, Port, Server};
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::exec::{BrokenHandler, Children, Leaving, Runs};
@@ -38,30 +38,69 @@ pub(crate) enum Tell {
     Trouble,
 }
 
-/// A worker to run, the queues it serves, and where it hears that a queue's
-/// command cannot be run.
+/// A worker to run, the queues it serves, where it hears that a queue's command
+/// cannot be run, and what it is ordered while it runs.
 pub(crate) struct Staffed {
     pub(crate) worker: Worker,
-    pub(crate) queues: Vec<QueueName>,
-    pub(crate) broken: UnboundedReceiver<BrokenHandler>,
+    queues: Vec<QueueName>,
+    broken: UnboundedReceiver<BrokenHandler>,
+    orders: UnboundedReceiver<Order>,
+}
+
+/// What a reload wants of a worker that runs.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// So many processors.
+    Processors(usize),
+    /// This queue's command was changed: if it could not be run, it is tried again.
+    Serve(QueueName),
+    /// No more claims; what runs finishes.
+    Leave,
+}
+
+/// Why a worker ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// It was to end: a signal, or everything is drained.
+    AsMeant,
+    /// It was ordered to leave; the process goes on.
+    Left,
+    /// No queue is left whose command can be run.
+    Broken,
 }
 
 impl Staffed {
-    /// Works until the stop is asked for, everything is drained, or no queue is
-    /// left whose command can be run. Returns whether that was so.
-    async fn run(self, stopping: impl Future<Output = ()>) -> Result<(WorkReport, bool), Failure> {
-        let Staffed { worker, mut queues, mut broken } = self;
+    /// One that nobody orders about.
+    pub(crate) fn new(
+        worker: Worker,
+        queues: Vec<QueueName>,
+        broken: UnboundedReceiver<BrokenHandler>,
+    ) -> Self {
+        let (_, orders) = unbounded_channel();
+        Staffed { worker, queues, broken, orders }
+    }
+
+    /// One that hears these orders.
+    pub(crate) fn ordered(self, orders: UnboundedReceiver<Order>) -> Self {
+        Staffed { orders, ..self }
+    }
+
+    /// Works until the stop is asked for, everything is drained, it is to leave, or no
+    /// queue is left whose command can be run.
+    async fn run(self, stopping: impl Future<Output = ()>) -> Result<(WorkReport, Ended), Failure> {
+        let Staffed { worker, queues, mut broken, mut orders } = self;
+        let mut serving = queues;
         let mut stopping = std::pin::pin!(stopping);
         let handle = tokio::select! {
             biased;
             // The store may be away already.
-            () = &mut stopping => return Ok((WorkReport::default(), false)),
+            () = &mut stopping => return Ok((WorkReport::default(), Ended::AsMeant)),
             handle = worker.start() => handle?,
         };
-        while !queues.is_empty() {
+        while !serving.is_empty() {
             tokio::select! {
-                report = handle.ended() => return Ok((report?, false)),
-                () = &mut stopping => return Ok((handle.stop().await?, false)),
+                report = handle.ended() => return Ok((report?, Ended::AsMeant)),
+                () = &mut stopping => return Ok((handle.stop().await?, Ended::AsMeant)),
                 Some(heard) = broken.recv() => {
                     say(format_args!(
                         "queue {}: its command cannot be run ({}); its tasks were given back and \
@@ -69,11 +108,20 @@ impl Staffed {
                         heard.queue, heard.why
                     ));
                     handle.serve(heard.queue.as_str(), false)?;
-                    queues.retain(|queue| *queue != heard.queue);
+                    serving.retain(|queue| *queue != heard.queue);
                 }
+                Some(order) = orders.recv() => match order {
+                    Order::Processors(processors) => handle.set_processors(processors),
+                    Order::Serve(queue) => {
+                        handle.serve(queue.as_str(), true)?;
+                        serving.retain(|served| *served != queue);
+                        serving.push(queue);
+                    }
+                    Order::Leave => return Ok((handle.stop().await?, Ended::Left)),
+                },
             }
         }
-        Ok((handle.stop().await?, true))
+        Ok((handle.stop().await?, Ended::Broken))
     }
 }
 
@@ -133,11 +181,23 @@ pub(crate) async fn take(listen: Listen) -> Result<Option<Port>, Failure> {
 #[derive(Default)]
 pub(crate) struct Beside {
     pub(crate) scheduler: Option<Scheduler>,
-    pub(crate) http: Option<Server>,
+    pub(crate) http: Vec<Server>,
+    /// Workers that a reload hires.
+    pub(crate) hires: Option<UnboundedReceiver<Staffed>>,
+}
+
+impl Beside {
+    /// The next worker that is hired, if any ever is.
+    async fn hired(hires: &mut Option<UnboundedReceiver<Staffed>>) -> Option<Staffed> {
+        match hires {
+            Some(hires) => hires.recv().await,
+            None => None,
+        }
+    }
 }
 
 /// Runs the workers to their end, and what is beside them, and closes the
-/// store. The first SIGINT, SIGTERM or SIGHUP stops them, the second one ends the
+/// store. The first signal that asks for it stops them, the second one ends the
 /// process soon, the third at once.
 pub(crate) async fn serve(
     signals: &Signals,
@@ -147,9 +207,8 @@ pub(crate) async fn serve(
     children: &Children,
     tell: Tell,
 ) -> Result<Served, Failure> {
-    let Beside { scheduler, http } = beside;
+    let Beside { scheduler, http, mut hires } = beside;
     let Children { leaving, runs } = children;
-    let serves_none = workers.is_empty();
     workers.iter().for_each(|staffed| signals.stops(&staffed.worker));
     scheduler.iter().for_each(|scheduler| signals.stops_scheduler(scheduler));
     let ends = leaving.clone();
@@ -171,47 +230,56 @@ pub(crate) async fn serve(
             }
         }))
     });
-    let (end_http, http_ends) = oneshot::channel::<()>();
-    let answering = http.map(|http| {
-        let stopping = signals.asked();
-        tokio::spawn(http.run(async move {
+    let (end_http, http_ends) = watch::channel(());
+    let mut answering = JoinSet::new();
+    for http in http {
+        let (stopping, mut ends) = (signals.asked(), http_ends.clone());
+        answering.spawn(http.run(async move {
             tokio::select! {
                 () = stopping => {}
-                _ = http_ends => {}
+                // Only its end is ever heard.
+                _ = ends.changed() => {}
             }
-        }))
-    });
+        }));
+    }
     let mut served = Served::default();
     let mut failure = None;
-    while let Some(ended) = running.join_next().await {
-        match ended {
-            Ok(Ok((report, broken))) => {
-                served.report.add(&report);
-                if broken {
-                    let why = "a handler's command cannot be run: see above";
-                    failure = Some(Failure::new(Exit::Wrong, "no_handler", why));
+    // Nobody works here, and that is as it should be: schedules put, and HTTP serves,
+    // for workers elsewhere.
+    let mut idle = running.is_empty();
+    while idle || !running.is_empty() {
+        tokio::select! {
+            Some(ended) = running.join_next() => match ended {
+                Ok(Ok((report, how))) => {
+                    served.report.add(&report);
+                    idle = how == Ended::Left && running.is_empty();
+                    if how == Ended::Broken {
+                        let why = "a handler's command cannot be run: see above";
+                        failure = Some(Failure::new(Exit::Wrong, "no_handler", why));
+                    }
                 }
+                Ok(Err(error)) => failure = Some(error),
+                Err(error) => {
+                    let why = format!("a worker ended: {error}");
+                    failure = Some(Failure::new(Exit::Wrong, "wrong", why));
+                }
+            },
+            Some(staffed) = Beside::hired(&mut hires) => {
+                idle = false;
+                signals.stops(&staffed.worker);
+                running.spawn(staffed.run(signals.asked()));
             }
-            Ok(Err(error)) => failure = Some(error),
-            Err(error) => {
-                failure =
-                    Some(Failure::new(Exit::Wrong, "wrong", format!("a worker ended: {error}")));
-            }
+            () = signals.asked(), if idle => break,
         }
-    }
-    if serves_none {
-        // Schedules put for workers elsewhere.
-        signals.asked().await;
     }
     // Without workers there is nobody left to fire for.
     drop(end_schedules);
     drop(end_http);
-    if let Some(Err(error)) = match answering {
-        Some(answering) => Some(answering.await),
-        None => None,
-    } {
-        let why = format!("HTTP ended: {error}");
-        failure = failure.or(Some(Failure::new(Exit::Wrong, "wrong", why)));
+    while let Some(ended) = answering.join_next().await {
+        if let Err(error) = ended {
+            let why = format!("HTTP ended: {error}");
+            failure = failure.or(Some(Failure::new(Exit::Wrong, "wrong", why)));
+        }
     }
     if let Some(scheduling) = scheduling {
         match scheduling.await {

@@ -146,59 +146,83 @@ fn optional<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<
 /// again.
 #[must_use]
 pub fn differing(settings: &Settings) -> Vec<(&'static str, String)> {
-    let d = Settings::default();
+    let all = all(&Settings::default()).into_iter().zip(all(settings));
+    all.filter(|(default, value)| default != value).map(|(_, value)| value).collect()
+}
+
+/// The names of what a declaration says, whether or not it is the default.
+#[must_use]
+pub fn said(patch: &SettingsPatch) -> Vec<&'static str> {
+    let p = patch;
+    let is_said = |name: &str| match name {
+        "lease" => p.lease.is_some(),
+        "timeout" => p.timeout.is_some(),
+        "max_attempts" => p.max_attempts.is_some(),
+        "backoff.base" | "backoff.cap" | "backoff.jitter" => p.backoff.is_some(),
+        "id_window" => p.id_window.is_some(),
+        "keep_done" => p.keep_done.is_some(),
+        "keep_failed" => p.keep_failed.is_some(),
+        "durability" => p.durability.is_some(),
+        "claims" => p.claims.is_some(),
+        "unique" => p.unique.is_some(),
+        "on_duplicate" => p.on_duplicate.is_some(),
+        "postpone_max" => p.postpone_max.is_some(),
+        "capacity" => p.capacity.is_some(),
+        "batch_size" => p.batch_size.is_some(),
+        "count" => p.count.is_some(),
+        "slots" => p.slots.is_some(),
+        "processors.min" => p.processors_min.is_some(),
+        "processors.max" => p.processors_max.is_some(),
+        "processors.weight" => p.processors_weight.is_some(),
+        "drain_within" => p.drain_within.is_some(),
+        "max_wait" => p.max_wait.is_some(),
+        "bind.table" | "bind.column" => p.bind.is_some(),
+        _ => false,
+    };
+    NAMES.iter().copied().filter(|name| is_said(name)).collect()
+}
+
+/// Every setting by name, as it can be written again.
+#[must_use]
+pub fn all(settings: &Settings) -> Vec<(&'static str, String)> {
     let span = |s: Duration| duration::show(s);
     let maybe = |s: Option<Duration>| s.map_or_else(|| "none".to_owned(), span);
     let plain = |n: Option<u64>| n.map_or_else(|| "none".to_owned(), |n| n.to_string());
-    let all = [
-        ("lease", span(d.lease), span(settings.lease)),
-        ("timeout", span(d.timeout), span(settings.timeout)),
+    vec![
+        ("lease", span(settings.lease)),
+        ("timeout", span(settings.timeout)),
         (
             "max_attempts",
-            plain(d.max_attempts.map(u64::from)),
             settings.max_attempts.map_or_else(|| "unlimited".to_owned(), |n| n.to_string()),
         ),
-        ("backoff.base", span(d.backoff.base), span(settings.backoff.base)),
-        ("backoff.cap", span(d.backoff.cap), span(settings.backoff.cap)),
-        ("backoff.jitter", d.backoff.jitter.to_string(), settings.backoff.jitter.to_string()),
-        ("id_window", span(d.id_window), span(settings.id_window)),
-        ("keep_done", maybe(d.keep_done), maybe(settings.keep_done)),
-        ("keep_failed", maybe(d.keep_failed), maybe(settings.keep_failed)),
-        ("durability", d.durability.to_string(), settings.durability.to_string()),
-        ("claims", d.claims.to_string(), settings.claims.to_string()),
-        ("unique", d.unique.to_string(), settings.unique.to_string()),
-        ("on_duplicate", d.on_duplicate.to_string(), settings.on_duplicate.to_string()),
-        ("postpone_max", maybe(d.postpone_max), maybe(settings.postpone_max)),
-        ("capacity", plain(d.capacity), plain(settings.capacity)),
-        ("batch_size", d.batch_size.to_string(), settings.batch_size.to_string()),
-        ("count", d.count.to_string(), settings.count.to_string()),
-        ("slots", plain(d.slots.map(u64::from)), plain(settings.slots.map(u64::from))),
-        ("processors.min", d.processors_min.to_string(), settings.processors_min.to_string()),
-        (
-            "processors.max",
-            plain(d.processors_max.map(u64::from)),
-            plain(settings.processors_max.map(u64::from)),
-        ),
-        (
-            "processors.weight",
-            d.processors_weight.to_string(),
-            settings.processors_weight.to_string(),
-        ),
-        ("drain_within", maybe(d.drain_within), maybe(settings.drain_within)),
-        ("max_wait", maybe(d.max_wait), maybe(settings.max_wait)),
+        ("backoff.base", span(settings.backoff.base)),
+        ("backoff.cap", span(settings.backoff.cap)),
+        ("backoff.jitter", settings.backoff.jitter.to_string()),
+        ("id_window", span(settings.id_window)),
+        ("keep_done", maybe(settings.keep_done)),
+        ("keep_failed", maybe(settings.keep_failed)),
+        ("durability", settings.durability.to_string()),
+        ("claims", settings.claims.to_string()),
+        ("unique", settings.unique.to_string()),
+        ("on_duplicate", settings.on_duplicate.to_string()),
+        ("postpone_max", maybe(settings.postpone_max)),
+        ("capacity", plain(settings.capacity)),
+        ("batch_size", settings.batch_size.to_string()),
+        ("count", settings.count.to_string()),
+        ("slots", plain(settings.slots.map(u64::from))),
+        ("processors.min", settings.processors_min.to_string()),
+        ("processors.max", plain(settings.processors_max.map(u64::from))),
+        ("processors.weight", settings.processors_weight.to_string()),
+        ("drain_within", maybe(settings.drain_within)),
+        ("max_wait", maybe(settings.max_wait)),
         (
             "bind",
-            String::new(),
             settings
                 .bind
                 .as_ref()
                 .map_or_else(String::new, |b| format!("{}.{}", b.table, b.column)),
         ),
-    ];
-    all.into_iter()
-        .filter(|(_, default, value)| default != value)
-        .map(|(name, _, value)| (name, value))
-        .collect()
+    ]
 }
 
 #[cfg(test)]
@@ -229,6 +253,7 @@ mod tests {
                 .iter()
                 .any(|text| set(&mut patch, name, text).is_ok());
             assert!(fits && !patch.is_empty(), "{name}");
+            assert!(self::said(&patch).contains(name), "{name} is not known to be said");
         }
     }
 

@@ -278,10 +278,10 @@ impl Settings {
             return fail("timeout is zero: every handler would be cancelled at once".to_owned());
         }
         if self.max_attempts == Some(0) {
-            return fail("max_attempts is 0: no task could ever run".to_owned());
+            return fail("max_attempts is 0: no task could ever run; say 1 or more".to_owned());
         }
         if self.capacity == Some(0) {
-            return fail("capacity is 0: no task could ever be put".to_owned());
+            return fail("capacity is 0: no task could ever be put; say 1 or more".to_owned());
         }
         if self.batch_size == 0 || self.batch_size > 1_000 {
             return fail(format!("batch_size is {}, from 1 to 1000 is possible", self.batch_size));

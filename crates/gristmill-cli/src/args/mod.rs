@@ -232,9 +232,21 @@ pub(crate) enum ConfigCommand {
     /// Show every mistake in the configuration, and change nothing
     #[command(after_help = "Example:\n  gristmill config check --config production.yaml")]
     Check(ConfigCheckArgs),
+    /// Show every value that is in force, and where it comes from; no secret is shown
+    #[command(after_help = CONFIG_SHOW)]
+    Show(ConfigCheckArgs),
 }
 
-/// `config check`.
+const CONFIG_SHOW: &str = "\
+Examples:
+  gristmill config show
+  gristmill config show --config production.yaml --json | jq '.[] | select(.from != \"default\")'
+
+With --json: [{\"name\",\"value\",\"from\",\"file\",\"line\",\"kept_in\"}]; from is one of default, file,
+contract, environment, flag. What operators changed in the store stands over it: 'gristmill queue
+list' shows that.";
+
+/// `config check` and `config show`.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigCheckArgs {
     /// The configuration

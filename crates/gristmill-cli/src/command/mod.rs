@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod completions;
 mod config;
+mod config_show;
 mod contract;
 mod copy;
 mod doctor;
@@ -20,6 +21,7 @@ mod pause;
 mod put;
 mod put_many;
 mod queue;
+mod reload;
 mod schedules;
 mod show;
 mod stats;
@@ -106,6 +108,7 @@ pub(crate) enum Command {
     Check(check::Check),
     Completions(completions::Completions),
     ConfigCheck(config::ConfigCheck),
+    ConfigShow(config_show::ConfigShow),
     ContractCheck(contract::Check),
     ContractRegister(contract::Register),
     ContractSchema(contract::Schema),
@@ -183,6 +186,9 @@ impl Command {
             Typed::Config(args::ConfigCommand::Check(args)) => {
                 Command::ConfigCheck(config::ConfigCheck { file: args.config })
             }
+            Typed::Config(args::ConfigCommand::Show(args)) => {
+                Command::ConfigShow(config_show::ConfigShow { file: args.config })
+            }
             Typed::Contract(args::ContractCommand::Check(args)) => {
                 Command::ContractCheck(contract::Check::meant(args))
             }
@@ -210,7 +216,7 @@ impl Command {
             | Command::Copy(_)
             | Command::Generate(_)
             | Command::Init(_) => Using::No,
-            Command::Bench(_) | Command::Up(_) => Using::Asked,
+            Command::Bench(_) | Command::ConfigShow(_) | Command::Up(_) => Using::Asked,
             _ => Using::Served,
         }
     }
@@ -234,6 +240,7 @@ impl Command {
             Command::Doctor(doctor) => doctor.run(session).await,
             Command::Migrate(migrate) => migrate.run(session).await,
             Command::ConfigCheck(check) => check.run(session),
+            Command::ConfigShow(show) => show.run(session),
             Command::ContractCheck(check) => check.run(session),
             Command::ContractRegister(register) => register.run(session).await,
             Command::ContractSchema(schema) => schema.run(session),

@@ -5,27 +5,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill::contract::register;
-use gristmill::manager::Manager;
 use gristmill::port::{
     Declaration, Declared, Origin, PutAnswer, PutRequest, QueueName, ScheduleDeclaration,
 };
 use gristmill::schedule::Scheduler;
 use gristmill::signal::Signals;
-use gristmill::worker::Worker;
 use gristmill::{Mill, StoreUrl};
 use gristmill_server::{Listen, Options, Server};
+use tokio::sync::mpsc::unbounded_channel;
 
 use super::Session;
 use super::queue::change_text;
+use super::reload::Reload;
 use super::schedules::rule_text;
 use crate::args::{ServeArgs, UpArgs};
 use crate::config::{self, Config, QueueConfig};
 use crate::contracts::Contracts;
-use crate::exec::{Broken, Children, Exec};
+use crate::crew::{Crew, shared_processors};
+use crate::exec::Children;
 use crate::failure::{Exit, Failure};
 use crate::notify;
 use crate::output::{Output, count};
-use crate::serve::{Beside, Staffed, Tell, say, serve, take};
+use crate::serve::{Beside, Tell, say, serve, take};
 use crate::store;
 
 /// Run what this file describes.
@@ -64,7 +65,7 @@ impl Up {
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let config = self.read()?;
-        let listen = listen(&config)?;
+        let (listen, _) = listen(&config)?;
         // Before anything is opened: a mistake must not leave a store behind.
         if !self.handles && listen == Listen::Off {
             let why = "HTTP is off and no handler is to run, so there is nothing to serve: say an \
@@ -83,37 +84,49 @@ impl Up {
             ));
         }
         let port = take(listen).await?;
-        let url = session.store.clone().or_else(|| config.store.clone());
+        let (watched_at, _) = metrics(&config)?;
+        let watch_port = take(watched_at).await?;
+        let url = session.store.clone().or_else(|| config.store.clone().map(|(url, _)| url));
         let url = url.unwrap_or_else(store::default);
         let mill = store::open_to_stay(&url).await?;
-        for queue in &config.contract.queues {
-            let registered = register(&mill, queue, false).await?;
-            tell(&queue.name, &registered.declared);
-        }
-        for queue in config.queues.iter().filter(|queue| !queue.only_in_contract) {
-            declare(&mill, queue).await?;
-        }
+        // Before it is read a second time, in case it changes meanwhile.
+        let watched = Reload::watched(&self.config, &config);
+        declare_all(&mill, &config).await?;
         let contracts = Arc::new(Contracts::of(&mill).await?);
-        declare_schedules(&mill, &config.schedules).await?;
         let seeded = seed(&mill, &config).await?;
         let signals = Signals::listen()?;
+        let hangups = signals.hangups();
         for ahead in mill.ahead_of_the_clock().await? {
             say(format_args!("{}; {}", ahead.found, ahead.remedy));
         }
         let program = self.program(session, &url);
         let http = port.as_ref().map(|port| format!("http://{}", port.address()));
+        if let Some(port) = &watch_port {
+            say(format_args!("metrics at http://{}/metrics", port.address()));
+        }
         let file = (self.needs_file || self.config.exists()).then_some(self.config.as_path());
         let places = Places { file, url: &url, http: http.as_deref() };
         introduce(session.output, &places, &program, &config, &seeded)?;
         notify::tell(notify::READY);
         let children = Children::default();
-        let workers = workers(&mill, &url, &config, session.output, &children, &contracts);
+        let mut crew = Crew::new(&mill, &url, session.output, &children);
+        let (workers, _) = crew.follow(&config, &contracts);
         let options = Options { sweeps: workers.is_empty(), watch_only: false };
-        let beside = Beside {
-            scheduler: Some(Scheduler::new(&mill)),
-            http: port.map(|port| Server::new(port, &mill, options)),
-        };
-        let served = serve(&signals, &mill, workers, beside, &children, Tell::All).await?;
+        let sweeps = port.is_some() && !options.sweeps;
+        let (hires, hired) = unbounded_channel();
+        let watch_only = Options { watch_only: true, sweeps: false };
+        let servers = port.map(|port| Server::new(port, &mill, options)).into_iter();
+        let watching = watch_port.map(|port| Server::new(port, &mill, watch_only));
+        let servers = servers.chain(watching).collect();
+        let beside =
+            Beside { scheduler: Some(Scheduler::new(&mill)), http: servers, hires: Some(hired) };
+        let (file, handles, mill_again) = (self.config.clone(), self.handles, mill.clone());
+        let reload =
+            Reload { file, handles, mill: mill_again, crew, hires, config, watched, sweeps };
+        let reloading = tokio::spawn(reload.run(hangups));
+        let ended = serve(&signals, &mill, workers, beside, &children, Tell::All).await;
+        reloading.abort();
+        let served = ended?;
         say(format_args!("stopped; {} done this time", count(served.report.done, "task")));
         served.interrupted(false)
     }
@@ -137,16 +150,35 @@ impl Up {
     }
 }
 
-/// The variable that says where to listen, over what the file says.
+/// The variables that say where to listen, over what the file says.
 const LISTEN: &str = "GRISTMILL_LISTEN";
+const METRICS: &str = "GRISTMILL_METRICS";
 
-/// Where HTTP is served.
-fn listen(config: &Config) -> Result<Listen, Failure> {
-    match std::env::var(LISTEN) {
+/// Where HTTP is served, and the variable that says so, if one does.
+pub(super) fn listen(config: &Config) -> Result<(Listen, Option<&'static str>), Failure> {
+    let said = said_by(LISTEN)?;
+    Ok(match said {
+        Some(listen) => (listen, Some(LISTEN)),
+        None => (config.listen.unwrap_or_default(), None),
+    })
+}
+
+/// Where only the process is watched, and the variable that says so, if one does.
+pub(super) fn metrics(config: &Config) -> Result<(Listen, Option<&'static str>), Failure> {
+    let said = said_by(METRICS)?;
+    Ok(match said {
+        Some(listen) => (listen, Some(METRICS)),
+        None => (config.metrics.unwrap_or(Listen::Off), None),
+    })
+}
+
+fn said_by(variable: &str) -> Result<Option<Listen>, Failure> {
+    match std::env::var(variable) {
         Ok(said) if !said.is_empty() => {
-            said.parse().map_err(|why: String| Failure::usage(format!("{LISTEN}: {why}")))
+            let read = said.parse();
+            read.map(Some).map_err(|why: String| Failure::usage(format!("{variable}: {why}")))
         }
-        _ => Ok(config.listen.unwrap_or_default()),
+        _ => Ok(None),
     }
 }
 
@@ -164,8 +196,46 @@ struct Program {
     first: Option<&'static str>,
 }
 
+/// What declaring it all changed.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Queues and schedules that did not stand before.
+    pub(super) made: Vec<String>,
+    /// How many others are not as they were; each was said.
+    pub(super) changed: usize,
+}
+
+/// Has the store know the queues and the schedules, and says what that changed of those
+/// that stood before.
+pub(super) async fn declare_all(mill: &Mill, config: &Config) -> Result<Changes, Failure> {
+    let mut changes = Changes::default();
+    for queue in &config.contract.queues {
+        let registered = register(mill, queue, false).await?;
+        changes.add(&queue.name, &registered.declared);
+    }
+    for queue in config.queues.iter().filter(|queue| !queue.only_in_contract) {
+        declare(mill, queue, &mut changes).await?;
+    }
+    declare_schedules(mill, &config.schedules, &mut changes).await?;
+    Ok(changes)
+}
+
+impl Changes {
+    /// Says what a declaration changed of a queue that stood before.
+    fn add(&mut self, queue: &QueueName, declared: &Declared) {
+        if declared.created {
+            self.made.push(format!("queue {queue}"));
+            return;
+        }
+        for change in &declared.changes {
+            say(format_args!("queue {queue}: {}", change_text(change)));
+        }
+        self.changed += declared.changes.len();
+    }
+}
+
 /// Declares a queue, and says what that changed and what it could not.
-async fn declare(mill: &Mill, queue: &QueueConfig) -> Result<(), Failure> {
+async fn declare(mill: &Mill, queue: &QueueConfig, changes: &mut Changes) -> Result<(), Failure> {
     let declared = mill
         .store()
         .declare_queue(Declaration {
@@ -175,7 +245,7 @@ async fn declare(mill: &Mill, queue: &QueueConfig) -> Result<(), Failure> {
             origin: Origin::Config,
         })
         .await?;
-    tell(&queue.name, &declared);
+    changes.add(&queue.name, &declared);
     if let Some(change) = &declared.queue.overridden {
         say(format_args!(
             "queue {}: settings changed by {} stand over the configuration until 'gristmill queue \
@@ -186,21 +256,22 @@ async fn declare(mill: &Mill, queue: &QueueConfig) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says what a declaration changed of a queue that stood before.
-fn tell(queue: &QueueName, declared: &Declared) {
-    for change in declared.changes.iter().filter(|_| !declared.created) {
-        say(format_args!("queue {queue}: {}", change_text(change)));
-    }
-}
-
 /// Declares the schedules, and says what that changed. Others of the store are
 /// left alone: they may belong to another file or to a program.
-async fn declare_schedules(mill: &Mill, schedules: &[ScheduleDeclaration]) -> Result<(), Failure> {
+async fn declare_schedules(
+    mill: &Mill,
+    schedules: &[ScheduleDeclaration],
+    changes: &mut Changes,
+) -> Result<(), Failure> {
     let before = mill.store().schedules().await?;
     for schedule in schedules {
         mill.store().declare_schedule(schedule.clone()).await?;
         let known = before.iter().find(|known| known.declared.name == schedule.name);
+        if known.is_none() {
+            changes.made.push(format!("schedule {}", schedule.name));
+        }
         if known.is_some_and(|known| known.declared != *schedule) {
+            changes.changed += 1;
             say(format_args!("schedule {}: now as in the configuration", schedule.name));
         }
         if let Some(by) = known.filter(|known| known.paused).and_then(|k| k.paused_by.as_ref()) {
@@ -221,12 +292,12 @@ async fn declare_schedules(mill: &Mill, schedules: &[ScheduleDeclaration]) -> Re
 
 /// What became of the tasks to seed.
 #[derive(Debug, Default)]
-struct Seeded {
-    put: u64,
+pub(super) struct Seeded {
+    pub(super) put: u64,
     stood: u64,
 }
 
-async fn seed(mill: &Mill, config: &Config) -> Result<Seeded, Failure> {
+pub(super) async fn seed(mill: &Mill, config: &Config) -> Result<Seeded, Failure> {
     let mut seeded = Seeded::default();
     for seed in &config.seed {
         let request =
@@ -242,61 +313,6 @@ async fn seed(mill: &Mill, config: &Config) -> Result<Seeded, Failure> {
         }
     }
     Ok(seeded)
-}
-
-/// A worker for each queue with a handler, so that its processors are its own;
-/// with a manager one for all of them, whose processors it moves.
-fn workers(
-    mill: &Mill,
-    url: &StoreUrl,
-    config: &Config,
-    output: Output,
-    children: &Children,
-    contracts: &Arc<Contracts>,
-) -> Vec<Staffed> {
-    let handler = |queue: &QueueConfig, command: &String, broken: &Broken| {
-        Arc::new(Exec {
-            command: command.clone(),
-            mill: mill.clone(),
-            output_to_stderr: output.json,
-            children: children.clone(),
-            contracts: contracts.clone(),
-            store: queue.with_store.then(|| url.clone()),
-            broken: broken.clone(),
-        })
-    };
-    let handled = config.queues.iter().filter_map(|queue| Some((queue, queue.exec.as_ref()?)));
-    let Some(shared) = shared_processors(config) else {
-        return handled
-            .map(|(queue, command)| {
-                let (tells, broken) = Broken::new();
-                let worker = Worker::new(mill).processors(queue.processors);
-                let worker = worker.queue(queue.name.as_str(), handler(queue, command, &tells));
-                Staffed { worker, queues: vec![queue.name.clone()], broken }
-            })
-            .collect();
-    };
-    if handled.clone().next().is_none() {
-        return Vec::new();
-    }
-    let mut manager = Manager::new(mill);
-    if let Some(every) = config.manager().and_then(|manager| manager.every) {
-        manager = manager.every(every);
-    }
-    let (tells, broken) = Broken::new();
-    let worker = Worker::new(mill).processors(shared).manager(manager);
-    let queues = handled.clone().map(|(queue, _)| queue.name.clone()).collect();
-    let worker = handled.fold(worker, |worker, (queue, command)| {
-        worker.queue(queue.name.as_str(), handler(queue, command, &tells))
-    });
-    vec![Staffed { worker, queues, broken }]
-}
-
-/// With a manager: how many processors all queues share.
-fn shared_processors(config: &Config) -> Option<usize> {
-    let handled = config.queues.iter().filter(|queue| queue.exec.is_some());
-    let all = handled.map(|queue| queue.processors).sum();
-    config.manager().map(|manager| manager.processors.unwrap_or(all))
 }
 
 /// Says where things are and what to try next.

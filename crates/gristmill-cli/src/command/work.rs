@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{Session, text};
 use crate::args::WorkArgs;
 use crate::contracts::Contracts;
-use crate::exec::{Broken, Children, Exec};
+use crate::exec::{Broken, Children, Exec, How, Told};
 use crate::failure::{Exit, Failure};
 use crate::output::count;
 use crate::serve::{Beside, Staffed, Tell, say, serve, take};
@@ -84,12 +84,14 @@ impl Work {
         let children = Children::default();
         let (tells, broken) = Broken::new();
         let handler = Arc::new(Exec {
-            command: self.exec.clone(),
+            told: Told::new(How {
+                command: self.exec.clone(),
+                contracts: Arc::new(Contracts::of(&mill).await?),
+                store: self.with_store.then(|| session.url()),
+            }),
             mill: mill.clone(),
             output_to_stderr: session.output.json,
             children: children.clone(),
-            contracts: Arc::new(Contracts::of(&mill).await?),
-            store: self.with_store.then(|| session.url()),
             broken: tells,
         });
         let mut worker = Worker::new(&mill).processors(self.processors).drain(self.drain);
@@ -111,12 +113,12 @@ impl Work {
             let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
             say(format_args!("working on {}; stop with Ctrl-C", names.join(", ")));
         }
-        let staffed = Staffed { worker, queues, broken };
+        let staffed = Staffed::new(worker, queues, broken);
         if let Some(port) = &port {
             say(format_args!("metrics at http://{}/metrics", port.address()));
         }
         let options = Options { watch_only: true, ..Options::default() };
-        let http = port.map(|port| Server::new(port, &mill, options));
+        let http = port.map(|port| Server::new(port, &mill, options)).into_iter().collect();
         let beside = Beside { http, ..Beside::default() };
         let served =
             serve(&signals, &mill, vec![staffed], beside, &children, Tell::Trouble).await?;

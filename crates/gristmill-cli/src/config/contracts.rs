@@ -25,6 +25,7 @@ pub(crate) fn read(
             None => mistakes.add(node, "contracts are names of files: queues.yaml".to_owned()),
         }
     }
+    config.files.extend(files.iter().cloned());
     match read_files(&files) {
         Ok(contract) => {
             config.contract = contract;

@@ -6,11 +6,13 @@
 //! The dashboard will be a further field of the top level.
 
 mod contracts;
+mod kept;
+mod lines;
 mod manager;
 mod schedule;
 mod seed;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gristmill::port::{NewTask, QueueName, ScheduleDeclaration};
 use gristmill::{SettingsPatch, StoreUrl, StoreUrlError};
@@ -20,13 +22,16 @@ use gristmill_server::Listen;
 
 use crate::failure::Failure;
 use crate::secret::hidden_in_config;
+use kept::Given;
+pub(crate) use kept::Kept;
+pub(crate) use lines::Lines;
 pub(crate) use manager::ManagerConfig;
 
 /// What `up` is to run.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    /// The store's URL, unless the command line names another.
-    pub(crate) store: Option<StoreUrl>,
+    /// The store's URL, unless the command line names another, and where it is kept.
+    pub(crate) store: Option<(StoreUrl, Kept)>,
     /// What the contracts say that the file names.
     pub(crate) contract: Contract,
     pub(crate) queues: Vec<QueueConfig>,
@@ -34,8 +39,14 @@ pub(crate) struct Config {
     pub(crate) seed: Vec<Seed>,
     /// Where HTTP is served, if anything was said.
     pub(crate) listen: Option<Listen>,
+    /// Where only /metrics, /livez and /readyz are, if anything was said.
+    pub(crate) metrics: Option<Listen>,
     /// What was said about the manager, if anything was.
     pub(crate) manager: Option<ManagerConfig>,
+    /// Files whose content is a part of this, besides the file itself.
+    pub(crate) files: Vec<PathBuf>,
+    /// Where in the file each value stands.
+    pub(crate) lines: Lines,
 }
 
 impl Config {
@@ -122,9 +133,9 @@ pub(crate) fn store_of(path: &Path) -> Result<Option<StoreUrl>, Failure> {
         wrong(found.shown(&path.display().to_string(), &hidden_in_config(&text)))
     })?;
     let store = Fields::of(&tree, "the configuration", &mut mistakes)
-        .and_then(|mut top| store(&mut top, &mut mistakes));
+        .and_then(|mut top| store(&mut top, folder_of(path), &mut mistakes));
     if mistakes.is_empty() {
-        Ok(store)
+        Ok(store.map(|(store, _)| store))
     } else {
         Err(wrong(mistakes.shown(&path.display().to_string(), &hidden_in_config(&text))))
     }
@@ -151,11 +162,21 @@ pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
         return Err(wrong(format!("{shown} is larger than {FILE_BYTES} bytes: name another file")));
     }
     let bytes = std::fs::read(path).map_err(|e| wrong(format!("{shown} cannot be read: {e}")))?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| wrong(format!("{shown} is not text in UTF-8: save it as such")))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    parse_in(folder.unwrap_or(Path::new(".")), &text)
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let good = String::from_utf8_lossy(good);
+        let line = good.matches('\n').count() + 1;
+        let column = good.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        wrong(format!("{shown}:{line}:{column}: this is not text in UTF-8: save the file as such"))
+    })?;
+    parse_in(folder_of(path), &text)
         .map_err(|found| wrong(found.shown(&shown, &hidden_in_config(&text))))
+}
+
+/// What relative paths of a file are relative to.
+fn folder_of(file: &Path) -> &Path {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// What is wrong with the file, and with the contracts it names.
@@ -180,11 +201,15 @@ impl Found {
 fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
     let tree = yaml::parse(text).map_err(|mistakes| Found { mistakes, contracts: None })?;
     let mut mistakes = Mistakes::default();
-    let mut config = Config::default();
+    let mut config = Config { lines: Lines::of(&tree), ..Config::default() };
     let mut contracts = None;
     if let Some(mut top) = Fields::of(&tree, "the configuration", &mut mistakes) {
-        config.store = store(&mut top, &mut mistakes);
-        config.listen = listen(&mut top, &mut mistakes);
+        config.store = store(&mut top, folder, &mut mistakes);
+        if let Some((_, Kept::File(file))) = &config.store {
+            config.files.push(file.clone());
+        }
+        config.listen = listen(&mut top, "listen", &mut mistakes);
+        config.metrics = listen(&mut top, "metrics", &mut mistakes);
         contracts = contracts::read(&mut top, folder, &mut config, &mut mistakes);
         for node in top.list("queues", &mut mistakes) {
             queue(node, &mut config, &mut mistakes);
@@ -199,7 +224,22 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
         for node in seed {
             seed::read(node, &mut config, &mut mistakes);
         }
-        let known = ["store", "listen", "contracts", "queues", "schedules", "manager", "seed"];
+        let mut known = vec![
+            "store",
+            "listen",
+            "metrics",
+            "contracts",
+            "queues",
+            "schedules",
+            "manager",
+            "seed",
+        ];
+        if let Some(at) = top.node("handlers") {
+            // What others call so stands elsewhere here.
+            let why = "a handler stands with its queue: write 'exec:' below the queue's 'name:'";
+            mistakes.add(at, format!("handlers: {why}"));
+            known.push("handlers");
+        }
         top.done(&known, &mut mistakes);
         if config.queues.is_empty() && mistakes.is_empty() && contracts.is_none() {
             mistakes.add(&tree, "there are no queues: add one under 'queues:'".to_owned());
@@ -213,28 +253,20 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
 }
 
 /// The store's URL, a value from here on.
-fn store(top: &mut Fields<'_>, mistakes: &mut Mistakes) -> Option<StoreUrl> {
-    let url = top.text("store", mistakes)?;
-    let at = top.node("store");
-    match url.parse() {
-        Ok(url) => Some(url),
-        Err(error) => {
-            let error: StoreUrlError = error;
-            if let Some(at) = at {
-                mistakes.add(at, error.to_string());
-            }
-            None
-        }
-    }
+fn store(top: &mut Fields<'_>, folder: &Path, mistakes: &mut Mistakes) -> Option<(StoreUrl, Kept)> {
+    let Given { text, kept, at } = kept::read(top, "store", folder, mistakes)?;
+    let read = text.parse();
+    let read = read.map_err(|error: StoreUrlError| mistakes.add(at, error.to_string()));
+    Some((read.ok()?, kept))
 }
 
-/// Where HTTP is served.
-fn listen(top: &mut Fields<'_>, mistakes: &mut Mistakes) -> Option<Listen> {
-    let said = top.text("listen", mistakes)?;
+/// Where something is served.
+fn listen(top: &mut Fields<'_>, name: &str, mistakes: &mut Mistakes) -> Option<Listen> {
+    let said = top.text(name, mistakes)?;
     match said.parse() {
         Ok(listen) => Some(listen),
         Err(why) => {
-            if let Some(at) = top.node("listen") {
+            if let Some(at) = top.node(name) {
                 mistakes.add(at, why);
             }
             None

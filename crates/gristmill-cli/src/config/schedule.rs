@@ -103,7 +103,9 @@ fn rule<'a>(
             // Read in UTC here, so that its own mistakes are told at its place.
             let rule = Rule::Cron(fields.text("cron", mistakes)?);
             let read = FireTimes::new(&rule, "UTC");
-            read.map_err(|why| mistakes.add(at, why.to_string())).ok().map(|_| (rule, at))
+            let like = "write it like 0 7 * * 1-5 (minute, hour, day, month, weekday)";
+            read.map_err(|why| mistakes.add(at, format!("cron: {why}; {like}"))).ok()?;
+            Some((rule, at))
         }
         (None, Some(at)) => {
             let text = at.scalar().unwrap_or_default();
@@ -205,7 +207,7 @@ schedules:
             "a.yaml:5:12: 'a b' is not a schedule name",
             "a.yaml:5:24: there is no queue 'emials' in this file",
             "a schedule needs a field 'cron' or 'every'",
-            "a.yaml:6:36: '61 * * * *' is not a cron expression",
+            "a.yaml:6:36: cron: '61 * * * *' is not a cron expression",
             "a.yaml:6:54: 'Mars/Olympus' is not a time zone",
             "choose one",
             "a schedule needs a field 'payload'",
@@ -214,7 +216,7 @@ schedules:
             "overlap is one of allow, skip, not 'maybe'",
             "an interval is from 1s to 366 days",
             "a schedule has no field 'wen'",
-            "a.yaml:10:36: this expression never fires",
+            "a.yaml:10:36: cron: this expression never fires",
             "a.yaml:12:12: schedule 'x' is declared twice",
         ] {
             assert!(shown.contains(part), "missing: {part}\n{shown}");

@@ -28,6 +28,11 @@ impl Broken {
         (Broken { told: Arc::default(), hears }, heard)
     }
 
+    /// A queue's command was corrected: it is told again when that one cannot be run.
+    pub(crate) fn forget(&self, queue: &QueueName) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(queue);
+    }
+
     /// Tells of it, once a queue.
     pub(super) fn tell(&self, queue: &QueueName, why: String) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,6 +10,7 @@
 mod broken;
 mod group;
 mod handler;
+mod how;
 mod input;
 mod runs;
 mod starter;
@@ -25,16 +26,16 @@ use bytes::Bytes;
 use gristmill::port::policy::backoff;
 use gristmill::port::{Backoff, ClaimedTask, Outcome, When};
 use gristmill::worker::{Context, Handler};
-use gristmill::{Encoding, Mill, StoreUrl};
+use gristmill::{Encoding, Mill};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-use crate::contracts::Contracts;
 use crate::stderr;
 pub(crate) use broken::{Broken, BrokenHandler};
 use group::Group;
 pub(crate) use group::Leaving;
 pub(crate) use handler::become_one;
+pub(crate) use how::{How, Told};
 pub(crate) use runs::Runs;
 use tail::Tail;
 
@@ -64,15 +65,11 @@ pub(crate) struct Children {
 /// Runs a command for each task.
 #[derive(Debug)]
 pub(crate) struct Exec {
-    pub(crate) command: String,
+    pub(crate) told: Told,
     pub(crate) mill: Mill,
     /// Our standard output is for JSON: the program's goes to standard error.
     pub(crate) output_to_stderr: bool,
     pub(crate) children: Children,
-    /// Programs get JSON where a contract knows how.
-    pub(crate) contracts: Arc<Contracts>,
-    /// The store's URL, for handlers that shall have it.
-    pub(crate) store: Option<StoreUrl>,
     /// Hears of a command that cannot be run.
     pub(crate) broken: Broken,
 }
@@ -83,13 +80,14 @@ impl Handler for Exec {
         let _running = self.children.runs.begin(task.id);
         // A handler that always got JSON would take bytes for something else. An
         // error and not a failure for good: a newer contract may read it.
-        let view = match self.contracts.as_json(&context.queue, &task.payload) {
+        let how = self.told.now();
+        let view = match how.contracts.as_json(&context.queue, &task.payload) {
             Ok(view) => view,
             Err(error) => return Outcome::Error(error),
         };
         let encoding = if view.is_some() { Encoding::Json } else { task.payload.encoding };
         let payload = view.map_or_else(|| task.payload.bytes.clone(), Bytes::from);
-        let started = match self.command(task, context, encoding, &payload) {
+        let started = match self.command(&how, task, context, encoding, &payload) {
             Ok(command) => starter::start(command).await,
             Err(error) => Err(error),
         };
@@ -123,12 +121,13 @@ impl Handler for Exec {
 impl Exec {
     fn command(
         &self,
+        how: &How,
         task: &ClaimedTask,
         context: &Context,
         encoding: Encoding,
         payload: &[u8],
     ) -> std::io::Result<Command> {
-        let mut command = handler::command(&self.command);
+        let mut command = handler::command(&how.command);
         command.stdin(input::of(payload)?).stderr(Stdio::piped());
         if self.output_to_stderr {
             // Through us, for a standard error that is not read would stop it.
@@ -140,7 +139,7 @@ impl Exec {
         for name in OURS {
             command.env_remove(name);
         }
-        if let Some(url) = &self.store {
+        if let Some(url) = &how.store {
             command.env("GRISTMILL_STORE", url.reveal());
         }
         let number = |n: Option<u32>| n.map(|n| n.to_string());

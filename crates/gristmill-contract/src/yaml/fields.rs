@@ -40,7 +40,9 @@ impl<'a> Fields<'a> {
         let node = self.node(name)?;
         match (&node.value, node.scalar()) {
             (Value::Null, _) | (_, None) => {
-                mistakes.add(node, format!("{name} wants a text"));
+                let what = node.kind();
+                mistakes
+                    .add(node, format!("{name} wants a text, not {what}: write it behind the ':'"));
                 None
             }
             (_, text) => text,

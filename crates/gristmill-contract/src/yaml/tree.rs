@@ -63,12 +63,43 @@ pub fn parse(text: &str) -> Result<Node, Mistakes> {
         let twice = plain.strip_prefix("duplicate mapping key: ");
         let twice = twice.and_then(|rest| rest.strip_suffix(" not allowed here"));
         let plain = twice.map(|key| format!("'{key}' is said twice: keep one")).unwrap_or(plain);
+        let plain = format!("{plain}{}", advice(&plain));
         mistakes.add_at(line, column, plain);
         mistakes
     })
 }
 
+/// What to do about what the parser found.
+fn advice(found: &str) -> &'static str {
+    let known = [
+        ("tabs", ": indent with spaces"),
+        ("unclosed", ": close it"),
+        ("multiple found", ": take out all but one, and the '---' between them"),
+        ("quoted", ": close the quote, or indent its lines more than their field"),
+        ("block", ": what belongs together begins in the same column"),
+        ("indentation", ": what belongs together begins in the same column"),
+        ("unknown value", ": say it with & before it is used with *"),
+        ("unexpected character", ": take it out, or write it as an escape in quotes"),
+        ("recursion", ": it is nested too deep"),
+        ("string scalar", ": a field's name is a text"),
+    ];
+    known.iter().find(|(part, _)| found.contains(part)).map_or("", |(_, advice)| advice)
+}
+
 impl Node {
+    /// What kind of value it is, in words.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "true or false",
+            Value::Number(_) => "a number",
+            Value::Text(_) => "a text",
+            Value::List(_) => "a list",
+            Value::Map(_) => "fields",
+        }
+    }
+
     /// A single value as text, as it could be written in the file.
     #[must_use]
     pub fn scalar(&self) -> Option<String> {

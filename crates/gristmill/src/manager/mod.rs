@@ -40,7 +40,7 @@ use crate::{Error, Mill};
 use gauge::Gauge;
 
 /// How often the leader decides.
-const EVERY: Duration = Duration::from_secs(2);
+pub const EVERY: Duration = Duration::from_secs(2);
 /// Longest time between two decisions: workers believe a word that is renewed.
 pub const EVERY_MAX: Duration = Duration::from_secs(5);
 /// How long the store may take to hear that the role is given up.

@@ -8,6 +8,9 @@ use super::{INTERRUPTED, SAME_WISH, Shared};
 /// How often it is looked whether the time has come.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// The number of SIGHUP.
+const HANGUP: i32 = 1;
+
 /// Starts the thread; signals are heard when this returns.
 pub(super) fn start(shared: &'static Shared) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -21,6 +24,9 @@ pub(super) fn start(shared: &'static Shared) -> io::Result<()> {
             loop {
                 tokio::select! {
                     number = source.next() => {
+                        if number == HANGUP && shared.hear_hangup() {
+                            continue;
+                        }
                         let now = Instant::now();
                         if same_wish.is_some_and(|until| now < until) {
                             continue;
@@ -71,7 +77,7 @@ impl Source {
         tokio::select! {
             _ = self.interrupt.recv() => 2,
             _ = self.terminate.recv() => 15,
-            _ = hangup => 1,
+            _ = hangup => HANGUP,
         }
     }
 }

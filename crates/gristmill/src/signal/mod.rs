@@ -60,6 +60,8 @@ pub struct Signals {
 struct Shared {
     /// How often a stop was asked for.
     asked: watch::Sender<u32>,
+    /// How often SIGHUP was heard where it asks for no stop.
+    hangups: watch::Sender<u32>,
     state: Mutex<State>,
 }
 
@@ -72,6 +74,8 @@ impl std::fmt::Debug for Shared {
 #[derive(Default)]
 struct State {
     listeners: usize,
+    /// SIGHUP asks for no stop.
+    hangups_told: bool,
     forces: Vec<Force>,
     /// How long the first signal's stop may take; without end where nobody said.
     patience: Option<Duration>,
@@ -111,6 +115,16 @@ impl Shared {
         false
     }
 
+    /// The terminal is gone, or somebody wants the process to look again at what it
+    /// read at its start. Returns whether it asks for no stop here.
+    fn hear_hangup(&self) -> bool {
+        let told = self.lock().hangups_told;
+        if told {
+            self.hangups.send_modify(|heard| *heard = heard.wrapping_add(1));
+        }
+        told
+    }
+
     /// Ends the process.
     fn end(&self, code: i32) -> ! {
         // Whoever holds the lock must not hold this up.
@@ -130,7 +144,11 @@ impl Signals {
     /// When the operating system denies it.
     pub fn listen() -> Result<Self, Error> {
         let denied = |e| StoreError::Unavailable(format!("signals cannot be heard: {e}"));
-        let fresh = || Shared { asked: watch::Sender::new(0), state: Mutex::default() };
+        let fresh = || Shared {
+            asked: watch::Sender::new(0),
+            hangups: watch::Sender::new(0),
+            state: Mutex::default(),
+        };
         let shared = SHARED.get_or_init(fresh);
         // Two at once: the second one waits for the first.
         static STARTED: Mutex<bool> = Mutex::new(false);
@@ -184,6 +202,14 @@ impl Signals {
         heard(self.shared, 2)
     }
 
+    /// From now on SIGHUP asks for no stop but is told here, as services use it: to
+    /// read their configuration again.
+    #[must_use]
+    pub fn hangups(&self) -> Hangups {
+        self.shared.lock().hangups_told = true;
+        Hangups { heard: self.shared.hangups.subscribe() }
+    }
+
     /// How often a stop was asked for.
     #[must_use]
     pub fn count(&self) -> u32 {
@@ -205,6 +231,20 @@ impl Signals {
     }
 }
 
+/// Hears SIGHUP where it asks for no stop: see [`Signals::hangups`].
+#[derive(Debug)]
+pub struct Hangups {
+    heard: watch::Receiver<u32>,
+}
+
+impl Hangups {
+    /// Returns at the next one. Several that came since the last are one.
+    pub async fn next(&mut self) {
+        // The sender is the process's own and never gone.
+        let _ = self.heard.changed().await;
+    }
+}
+
 async fn heard(shared: &'static Shared, times: u32) {
     let _ = shared.asked.subscribe().wait_for(|asked| *asked >= times).await;
 }
@@ -218,6 +258,7 @@ impl Drop for Signals {
             state.forces.clear();
             state.last_acts.clear();
             state.patience = None;
+            state.hangups_told = false;
         }
     }
 }

@@ -171,6 +171,7 @@ macro_rules! for_each_behaviour {
                 rule_07_the_window_is_the_queues,
                 rule_07_ids_are_remembered_by_queue,
                 rule_07_an_undone_put_forgets_its_id,
+                rule_07_an_undone_put_of_one_task_forgets_its_id,
                 rule_07_a_refused_put_forgets_its_id,
                 rule_07_repeats_that_race_enqueue_one,
             }

@@ -120,6 +120,15 @@ pub(super) async fn rule_07_an_undone_put_forgets_its_id(f: &mut Fixture) {
     f.enqueue(&q, task("another payload").with_id("order-1")).await;
 }
 
+pub(super) async fn rule_07_an_undone_put_of_one_task_forgets_its_id(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    let id = f.enqueue(&q, task("standing").keyed("k")).await;
+    let twin = task("another").keyed("k").with_id("mine");
+    let answers = f.put_as(&q, vec![twin], true).await;
+    assert!(matches!(&answers[..], [PutAnswer::Duplicate { id: of, .. }] if *of == id));
+    f.enqueue(&q, task("a third").with_id("mine")).await;
+}
+
 pub(super) async fn rule_07_a_refused_put_forgets_its_id(f: &mut Fixture) {
     let q = f.queue_with("q", |s| s.capacity = Some(Some(1))).await;
     let id = f.enqueue(&q, task("first")).await;

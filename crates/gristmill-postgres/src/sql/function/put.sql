@@ -493,7 +493,7 @@ BEGIN
         v_room := v_queue.capacity - gristmill.pending(v_queue.number);
     END IF;
 
-    IF p_atomic AND (v_count > 1 OR p_refused > 0) THEN
+    IF p_atomic AND (v_count > 1 OR p_refused > 0 OR p_caller_ids IS NOT NULL) THEN
         -- All or nothing: rehearsed first and taken back, then done. A
         -- rehearsal takes no ids, so that a refused put leaves no gap.
         FOR v_rehearsal IN REVERSE 1..0 LOOP

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
 from urllib.parse import quote, urlencode
 
 from .errors import Problem, Refused
@@ -64,9 +64,15 @@ class Client:
         id: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
         encoding: Optional[str] = None,
+        timeout: Optional[str] = None,
+        max_attempts: Union[int, str, None] = None,
+        backoff: Optional[Mapping[str, Any]] = None,
     ) -> PutAnswer:
         """Puts one task. Raises `Refused` when it is not taken."""
-        put = Put(payload, key, delay, run_at, priority, group, source, id, headers, encoding)
+        put = Put(
+            payload, key, delay, run_at, priority, group, source, id, headers, encoding, timeout,
+            max_attempts, backoff,
+        )
         try:
             said = self.call("POST", _tasks(queue), _named(put).to_json())
         except Problem as problem:

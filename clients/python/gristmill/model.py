@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Union
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,12 @@ class Put:
     id: Optional[str] = None
     headers: Optional[Mapping[str, str]] = None
     encoding: Optional[str] = None
+    timeout: Optional[str] = None
+    """How long its handler may take, like "30s"; else as its queue says."""
+    max_attempts: Union[int, str, None] = None
+    """Attempts before it fails, or "unlimited"; else as its queue says."""
+    backoff: Optional[Mapping[str, Any]] = None
+    """The wait after an error, like {"base": "1s", "cap": "1m"}; else as its queue says."""
 
     def to_json(self) -> Dict[str, Any]:
         said: Dict[str, Any] = {}
@@ -28,12 +34,17 @@ class Put:
             said["payload_base64"] = base64.b64encode(bytes(self.payload)).decode()
         else:
             said["payload"] = self.payload
-        for name in ("key", "delay", "run_at", "priority", "group", "source", "id", "encoding"):
+        for name in (
+            "key", "delay", "run_at", "priority", "group", "source", "id", "encoding", "timeout",
+            "max_attempts",
+        ):
             value = getattr(self, name)
             if value is not None:
                 said[name] = value
         if self.headers is not None:
             said["headers"] = dict(self.headers)
+        if self.backoff is not None:
+            said["backoff"] = dict(self.backoff)
         return said
 
 

@@ -23,6 +23,7 @@ pub mod naming;
 pub mod read;
 pub mod schema;
 pub mod settings;
+pub mod task_settings;
 mod text;
 pub mod view;
 pub mod wire;

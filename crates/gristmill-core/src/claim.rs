@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::settings::lease_fault;
 use crate::{
-    Headers, Limits, Payload, QueueName, Result, Settings, StoreError, Task, TaskId, Timestamp,
-    Token, WorkerId,
+    Headers, Limits, Payload, QueueName, Result, Settings, StoreError, Task, TaskId, TaskSettings,
+    Timestamp, Token, WorkerId,
 };
 
 /// Asks for tasks of one queue.
@@ -131,6 +131,8 @@ pub struct ClaimedTask {
     pub prev_run_at: Option<Timestamp>,
     /// Small facts that travel with it.
     pub headers: Headers,
+    /// What holds for it in place of its queue's settings.
+    pub settings: TaskSettings,
     /// Other live leases of its group, on queues with `count` or `slots`.
     pub concurrent: Option<u32>,
     /// Its number below the queue's `slots`, unique among the group's live
@@ -171,6 +173,7 @@ impl From<Task> for ClaimedTask {
             run_at: task.run_at,
             prev_run_at: task.prev_run_at,
             headers: task.headers,
+            settings: task.settings,
             concurrent: None,
             slot: task.lease.and_then(|lease| lease.slot),
             alone: ClaimedTask::runs_alone(task.expiries),

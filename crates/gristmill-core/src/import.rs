@@ -81,6 +81,7 @@ impl ImportTask {
             source: task.source.clone(),
             id: Some(self.mark.clone()),
             headers: task.headers.clone(),
+            settings: task.settings.clone(),
             ..NewTask::default()
         };
         if let Some(refusal) = limits.refuse(&as_put) {

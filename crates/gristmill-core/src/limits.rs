@@ -86,7 +86,7 @@ impl Limits {
         if task.headers.iter().any(|(k, v)| k.is_empty() || k.contains('\0') || v.contains('\0')) {
             return Some(Refusal::Invalid("a header is unnamed or holds a NUL".to_owned()));
         }
-        None
+        task.settings.fault().map(Refusal::Invalid)
     }
 
     /// What is wrong with a key, group, source or id, as the end of a sentence.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::{Headers, Payload, QueueName, TaskId, Timestamp};
+use crate::{Headers, Payload, QueueName, TaskId, TaskSettings, Timestamp};
 
 /// When a task may first run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,6 +48,8 @@ pub struct NewTask {
     pub id: Option<String>,
     /// Small facts that travel with it.
     pub headers: Headers,
+    /// What holds for it in place of its queue's settings.
+    pub settings: TaskSettings,
 }
 
 impl NewTask {

@@ -6,7 +6,7 @@ use crate::policy::next_fire::FireTimes;
 use crate::settings::words;
 use crate::{
     Headers, NewTask, Payload, PutAnswer, QueueName, Result, ScheduleName, Start, StoreError,
-    TaskId, Timestamp,
+    TaskId, TaskSettings, Timestamp,
 };
 
 /// When a schedule fires.
@@ -58,6 +58,8 @@ pub struct TaskOptions {
     pub delay: Option<Duration>,
     /// Small facts that travel with them.
     pub headers: Headers,
+    /// What holds for them in place of their queue's settings.
+    pub settings: TaskSettings,
 }
 
 /// Says that a schedule exists and how it should be.
@@ -211,14 +213,19 @@ impl ScheduleDeclaration {
             start: options.delay.map_or(Start::Now, Start::After),
             id: None,
             headers: options.headers,
+            settings: options.settings,
         })
     }
 
     /// Whether it can ever fire.
     ///
     /// # Errors
-    /// When its rule or its time zone cannot be read, or the rule never fires.
+    /// When its rule or its time zone cannot be read, the rule never fires, or no task
+    /// can have the settings it gives its tasks.
     pub fn check(&self) -> Result<()> {
+        if let Some(why) = self.options.settings.fault() {
+            return Err(StoreError::Invalid(format!("schedule '{}': {why}", self.name)));
+        }
         FireTimes::new(&self.rule, &self.zone)
             .map(drop)
             .map_err(|e| StoreError::Invalid(format!("schedule '{}': {e}", self.name)))

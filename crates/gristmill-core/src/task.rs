@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Payload, QueueName, Timestamp, Unique, WorkerId};
+use crate::{Payload, QueueName, TaskSettings, Timestamp, Unique, WorkerId};
 
 /// A task's number: increasing within a store, opaque outside it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,7 +95,7 @@ pub enum AttemptEnd {
     Fail,
     /// The task was given back.
     Release,
-    /// The queue's timeout passed.
+    /// The timeout passed: its own, or its queue's.
     TimedOut,
     /// The lease ran out: the worker died, hung or was cut off.
     Expired,
@@ -234,6 +234,8 @@ pub struct Task {
     pub resolved_at: Option<Timestamp>,
     /// Small facts that travel with it.
     pub headers: Headers,
+    /// What holds for it in place of its queue's settings.
+    pub settings: TaskSettings,
     /// What of it the store cannot read, in words. Everything else of it is
     /// shown; it is not handed out, but fails with this reason when its turn
     /// comes.

@@ -66,7 +66,7 @@ impl ScheduleText {
             rule: rule(self.cron, self.every)?,
             zone: self.zone,
             payload,
-            options: self.task.into_options(),
+            options: self.task.into_options()?,
             missed: self.missed.parse().map_err(|e| corrupt("a schedule's policy", e))?,
             overlap: self.overlap.parse().map_err(|e| corrupt("a schedule's policy", e))?,
         };

@@ -10,9 +10,10 @@ use std::hash::{DefaultHasher, Hasher};
 
 use gristmill_core::memory::TaskRecord;
 use gristmill_core::{
-    Attempt, Encoding, Headers, Note, Payload, QueueName, State, Task, TaskId, Timestamp, Token,
-    Unique, WorkerId,
+    Attempt, Encoding, Headers, Note, Payload, QueueName, State, Task, TaskId, TaskSettings,
+    Timestamp, Token, Unique, WorkerId,
 };
+use gristmill_text::{task_settings, task_settings_value};
 use sha2::{Digest, Sha256};
 
 /// The first line of every task's file.
@@ -86,6 +87,9 @@ fn lines(record: &TaskRecord, all: bool) -> String {
     time(&mut text, "resolved_at", task.resolved_at);
     if let Some(token) = settled {
         let _ = writeln!(text, "settled: {token}");
+    }
+    if let Some(own) = task_settings_value(&task.settings) {
+        line(&mut text, "settings", Some(&own.to_string()));
     }
     for (name, value) in &task.headers {
         let mut escaped = String::new();
@@ -251,6 +255,7 @@ struct Fields {
     history: Vec<Attempt>,
     settled: Option<Token>,
     headers: Headers,
+    settings: TaskSettings,
     bytes: Option<usize>,
     sha256: Option<String>,
 }
@@ -287,6 +292,7 @@ impl Fields {
                 let (name, value) = value.split_once('=')?;
                 self.headers.insert(unescape(name)?, unescape(value)?);
             }
+            "settings" => self.settings = settings(&unescape(value)?)?,
             "bytes" => self.bytes = Some(value.parse().ok()?),
             "sha256" => self.sha256 = Some(value.to_owned()),
             _ => return None,
@@ -326,6 +332,7 @@ impl Fields {
             resolved_by,
             resolved_at,
             headers: self.headers,
+            settings: self.settings,
             damaged: None,
         };
         let record = TaskRecord {
@@ -337,6 +344,13 @@ impl Fields {
         };
         Some((record, self.sha256?))
     }
+}
+
+/// A task's own settings, whole or not at all: the file's checksum says that nobody
+/// but us wrote them.
+fn settings(value: &str) -> Option<TaskSettings> {
+    let read = task_settings(Some(value));
+    read.fault.is_none().then_some(read.value)
 }
 
 fn attempt(value: &str) -> Option<Attempt> {
@@ -371,6 +385,11 @@ mod tests {
             end: gristmill_core::AttemptEnd::TimedOut,
             error: error.clone(),
         };
+        let mut own = TaskSettings::default();
+        if key.is_some() {
+            own.set_max_attempts(None);
+            own.set_timeout(std::time::Duration::from_millis(1));
+        }
         let task = Task {
             id: TaskId(7),
             queue: QueueName::new("a.b-c_d").unwrap_or_else(|_| unreachable!()),
@@ -398,6 +417,7 @@ mod tests {
             resolved_by: None,
             resolved_at: Some(at),
             headers: [(name, "v\n=".to_owned())].into(),
+            settings: own,
             damaged: None,
         };
         let settled = Some(Token::from_bytes([7; 16]));

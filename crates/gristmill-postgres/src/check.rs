@@ -149,6 +149,7 @@ fn faults(row: &Row) -> Result<Vec<String>> {
     }
     faults.extend(codec::history(column(row, at!(CheckTasks.history))?).fault);
     faults.extend(codec::headers(column(row, at!(CheckTasks.headers))?).fault);
+    faults.extend(codec::task_settings(column(row, at!(CheckTasks.settings))?).fault);
     if column(row, at!(CheckTasks.is_torn))? {
         faults.push("a part that every task has is missing".to_owned());
     }

@@ -7,7 +7,7 @@ use gristmill_core::claim::damaged;
 use gristmill_core::policy::reclaim_guard::spared;
 use gristmill_core::{
     Claim, ClaimRequest, ClaimedTask, Clock as _, Headers, Outcome, Payload, QueueName, Result,
-    Settings, Settlement, TaskId,
+    Settings, Settlement, TaskId, TaskSettings,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -217,17 +217,24 @@ fn task(row: &Row) -> Result<ClaimedTask, String> {
     let whole = |what: &'static str| move |why: String| format!("its {what} cannot be read: {why}");
     let encoding = codec::encoding(row.value(at!(Claim.encoding)).map_err(whole("encoding"))?);
     let headers = codec::headers(row.value(at!(Claim.headers)).map_err(whole("headers"))?);
-    let faults: Vec<String> = [encoding.fault, headers.fault].into_iter().flatten().collect();
+    let own = codec::task_settings(row.value(at!(Claim.settings)).map_err(whole("settings"))?);
+    let faults = [encoding.fault, headers.fault, own.fault];
+    let faults: Vec<String> = faults.into_iter().flatten().collect();
     if !faults.is_empty() {
         return Err(faults.join("; "));
     }
     let payload: Vec<u8> = row.value(at!(Claim.payload)).map_err(whole("payload"))?;
     let payload = Payload { bytes: payload.into(), encoding: encoding.value };
-    rest(row, payload, headers.value).map_err(|error| error.to_string())
+    rest(row, payload, headers.value, own.value).map_err(|error| error.to_string())
 }
 
 /// What no one but the store itself writes.
-fn rest(row: &Row, payload: Payload, headers: Headers) -> Result<ClaimedTask> {
+fn rest(
+    row: &Row,
+    payload: Payload,
+    headers: Headers,
+    settings: TaskSettings,
+) -> Result<ClaimedTask> {
     let expiries: i16 = column(row, at!(Claim.expiries))?;
     Ok(ClaimedTask {
         id: TaskId(column(row, at!(Claim.id))?),
@@ -242,6 +249,7 @@ fn rest(row: &Row, payload: Payload, headers: Headers) -> Result<ClaimedTask> {
         run_at: column::<At>(row, at!(Claim.run_at))?.0,
         prev_run_at: column::<Option<At>>(row, at!(Claim.prev_run_at))?.map(|at| at.0),
         headers,
+        settings,
         concurrent: column::<Option<i32>>(row, at!(Claim.concurrent))?.map(small),
         slot: column::<Option<i32>>(row, at!(Claim.slot))?.map(small),
         alone: ClaimedTask::runs_alone(u32::try_from(expiries).unwrap_or_default()),

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use gristmill_core::{Attempt, Encoding, Queue, Result};
 use gristmill_text::{Readable, StoredQueue};
-pub(crate) use gristmill_text::{headers, headers_text, queue_name, queue_texts, worker_id};
+pub(crate) use gristmill_text::{
+    headers, headers_text, queue_name, queue_texts, task_settings, task_settings_text, worker_id,
+};
 use tokio_postgres::Row;
 
 use crate::answer::column;

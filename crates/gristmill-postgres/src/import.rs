@@ -4,6 +4,7 @@ use gristmill_core::import::MARK_KEPT;
 use gristmill_core::{
     Import, ImportAnswer, ImportTask, Result, State, StoreError, Task, TaskId, Timestamp, Unique,
 };
+use gristmill_text::task_settings_value;
 use serde_json::json;
 use tokio_postgres::Row;
 
@@ -109,6 +110,7 @@ fn facts(task: &Task, in_flight: bool) -> Result<String> {
         "grp": task.group,
         "source": task.source,
         "headers": headers,
+        "settings": task_settings_value(&task.settings),
         "error": task.error,
         "history": if history.is_empty() { None } else { Some(history) },
         "note": task.note.as_ref().map(|note| &note.text),

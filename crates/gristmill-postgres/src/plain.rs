@@ -64,14 +64,15 @@ impl Columns<'_> {
     /// key twice.
     fn is_plain(&self) -> Option<i16> {
         let Columns { payloads, encodings, keys, groups, sources, .. } = self;
-        let Columns { priorities, run_ats, delays, ids, headers, .. } = self;
+        let Columns { priorities, run_ats, delays, ids, headers, settings, .. } = self;
         let more = groups.is_some()
             || sources.is_some()
             || priorities.is_some()
             || run_ats.is_some()
             || delays.is_some()
             || ids.is_some()
-            || headers.is_some();
+            || headers.is_some()
+            || settings.is_some();
         let encoding = match encodings.as_deref() {
             None => 0,
             Some([first, rest @ ..]) if rest.iter().all(|one| one == first) => *first,

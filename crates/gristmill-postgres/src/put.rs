@@ -26,6 +26,7 @@ pub(crate) struct Columns<'a> {
     pub(crate) delays: Option<Vec<Option<i64>>>,
     pub(crate) ids: Option<Vec<Option<&'a str>>>,
     pub(crate) headers: Option<Vec<Option<String>>>,
+    pub(crate) settings: Option<Vec<Option<String>>>,
 }
 
 impl<'a> Columns<'a> {
@@ -40,6 +41,10 @@ impl<'a> Columns<'a> {
         let any = |wanted: fn(&NewTask) -> bool| tasks.iter().any(|task| wanted(task));
         let headers = any(|task| !task.headers.is_empty()).then(|| {
             tasks.iter().map(|task| codec::headers_text(&task.headers)).collect::<Result<Vec<_>>>()
+        });
+        let settings = any(|task| !task.settings.is_empty()).then(|| {
+            let text = |task: &&NewTask| codec::task_settings_text(&task.settings);
+            tasks.iter().map(text).collect::<Result<Vec<_>>>()
         });
         Ok(Columns {
             payloads: tasks.iter().map(|task| task.payload.bytes.as_ref()).collect(),
@@ -66,11 +71,12 @@ impl<'a> Columns<'a> {
             }),
             ids: texts(tasks, |task| task.id.as_deref()),
             headers: headers.transpose()?,
+            settings: settings.transpose()?,
         })
     }
 
-    /// The ten parameters that follow the queue's name.
-    pub(crate) fn values(&self) -> [&(dyn ToSql + Sync); 10] {
+    /// The eleven parameters that follow the queue's name.
+    pub(crate) fn values(&self) -> [&(dyn ToSql + Sync); 11] {
         [
             &self.payloads,
             &self.encodings,
@@ -82,6 +88,7 @@ impl<'a> Columns<'a> {
             &self.delays,
             &self.ids,
             &self.headers,
+            &self.settings,
         ]
     }
 }

@@ -111,6 +111,10 @@ pub(crate) fn task(row: &Row) -> Result<Task> {
             let stored = read.maybe(at!(Get.headers), "headers");
             read.note(codec::headers(stored))
         },
+        settings: {
+            let stored = read.maybe(at!(Get.settings), "settings");
+            read.note(codec::task_settings(stored))
+        },
         lease,
         cancel_requested: read.get(at!(Get.cancel_requested), "cancel_requested", false),
         damaged: None,

@@ -79,11 +79,11 @@ const DIAGNOSE: &str = include_str!("sql/diagnose.sql");
 statements! {
     PUT {
         Put = "put", (TEXT, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY,
-            TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, INT4, INT4,
+            TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, INT4, INT4,
             TIMESTAMPTZ) -> (is_known, outcomes, ids, run_ats, sources, details, capacity,
             bind_table, bind_column);
         PutIn = "put_in", (TEXT, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY,
-            TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, INT4, INT4,
+            TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BOOL, BOOL, INT4, INT4,
             TIMESTAMPTZ, TEXT) -> (is_known, outcomes, ids, run_ats, sources, details, capacity,
             bind_table, bind_column);
         Import = "import", (TEXT, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8,
@@ -98,7 +98,7 @@ statements! {
         Claim = "claim", (TEXT, INT4, INT8, TEXT, TEXT, UUID, INT2_ARRAY, TIMESTAMPTZ_ARRAY,
             INT8_ARRAY, BOOL, INT8, INT8, INT4, INT4, TIMESTAMPTZ, TIMESTAMPTZ) -> (now, lease,
             paused, next_due, swept, id, payload, encoding, key, grp, source, priority, attempt,
-            claims, created_at, run_at, prev_run_at, headers, expiries, concurrent, slot, failed,
+            claims, created_at, run_at, prev_run_at, headers, settings, expiries, concurrent, slot, failed,
             clean, held_back);
         Behind = "behind", (TEXT, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TIMESTAMPTZ) -> (level,
             run_at, id);
@@ -106,13 +106,13 @@ statements! {
         Settle = "settle", (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY,
             INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
             TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY,
-            TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL) -> (answers, became, run_ats,
+            TEXT_ARRAY, TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL) -> (answers, became, run_ats,
             woken, follow_ups, follow_ids, follow_run_ats, follow_sources, follow_details,
             is_refused, follow_columns, freed);
         SettleIn = "settle_in", (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY,
             INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
             TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY,
-            TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL, TEXT) -> (answers, became, run_ats,
+            TEXT_ARRAY, TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL, TEXT) -> (answers, became, run_ats,
             woken, follow_ups, follow_ids, follow_run_ats, follow_sources, follow_details,
             is_refused, follow_columns, freed);
         Reclaim = "reclaim", (INT4, INT8, INT4, TIMESTAMPTZ) -> (taken, failed);
@@ -121,19 +121,19 @@ statements! {
     TASK {
         Get = "get", (INT8) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
-            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, payload,
+            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
             worker, until, slot, cancel_requested);
         OpenUnder = "open_under", (UUID) -> (open);
         Find = "find", (INT4, TEXT_ARRAY) -> (key, id, place, state);
         ListOldest = "list_oldest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
             TEXT_ARRAY) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
-            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, payload,
+            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
             worker, until, slot, cancel_requested);
         ListNewest = "list_newest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
             TEXT_ARRAY) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
-            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, payload,
+            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
             worker, until, slot, cancel_requested);
         Operate = "operate", (TEXT, INT8_ARRAY, TEXT, TEXT, TIMESTAMPTZ) -> (id, answer, other,
             state, woken);
@@ -204,7 +204,7 @@ statements! {
         RoleStanding = "role_standing", (TEXT_ARRAY) -> (role);
     }
     CHECK {
-        CheckTasks = "check_tasks", (INT8, INT8) -> (id, number, queue, encoding, history, headers,
+        CheckTasks = "check_tasks", (INT8, INT8) -> (id, number, queue, encoding, history, headers, settings,
             is_torn);
         CheckCounts = "check_counts", () -> (queue, is_kept, kept, counted);
         CheckPlaces = "check_places", () -> (id, why);

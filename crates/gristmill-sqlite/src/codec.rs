@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use gristmill_core::{Attempt, Timestamp};
 use gristmill_text::{Readable, StoredQueue};
-pub(crate) use gristmill_text::{headers, headers_text, history_text, queue_texts, worker_id};
+pub(crate) use gristmill_text::{
+    headers, headers_text, history_text, queue_texts, task_settings, task_settings_text, worker_id,
+};
 use rusqlite::Row;
 
 use crate::sql::at;

@@ -106,6 +106,7 @@ impl Write<'_, '_> {
                 grp: task.group,
                 source: task.source,
                 headers: codec::headers_text(&task.headers)?,
+                settings: codec::task_settings_text(&task.settings)?,
                 payload: task.payload.bytes.as_ref(),
                 prev_run_at: time(task.prev_run_at),
                 claimed_at: time(task.claimed_at),

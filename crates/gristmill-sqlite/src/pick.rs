@@ -40,6 +40,9 @@ impl Picked {
         };
         let headers =
             codec::headers(row.get::<_, Option<String>>(at!(ClaimFront.headers))?.as_deref());
+        let own = codec::task_settings(
+            row.get::<_, Option<String>>(at!(ClaimFront.settings))?.as_deref(),
+        );
         let waiting = key.is_some() && row.get::<_, i64>(at!(ClaimFront.place))? == 0;
         let task = ClaimedTask {
             id: gristmill_core::TaskId(row.get(at!(ClaimFront.id))?),
@@ -56,6 +59,7 @@ impl Picked {
                 .get::<_, Option<i64>>(at!(ClaimFront.prev_run_at))?
                 .map(Timestamp::from_micros),
             headers: headers.value,
+            settings: own.value,
             concurrent: None,
             slot: None,
             alone: ClaimedTask::runs_alone(expiries),
@@ -64,7 +68,7 @@ impl Picked {
         let altered = sum
             .is_some_and(|sum| checksum::of(encoding, &task.payload.bytes) != sum)
             .then(|| "the payload does not fit its checksum".to_owned());
-        let damaged = strange.or(altered).or(headers.fault);
+        let damaged = strange.or(altered).or(headers.fault).or(own.fault);
         Ok(Picked { task, delayed: row.get(at!(ClaimFront.delayed))?, waiting, expiries, damaged })
     }
 }

@@ -270,7 +270,8 @@ impl Write<'_, '_> {
         let payload: &[u8] = new.payload.bytes.as_ref();
         let checksum = checksum::of(new.payload.encoding, payload);
         let says_more = new.key.is_some() || new.group.is_some() || new.source.is_some();
-        if says_more || blocked || !new.headers.is_empty() {
+        let says_more = says_more || !new.headers.is_empty() || !new.settings.is_empty();
+        if says_more || blocked {
             self.db.run(
                 Sql::PutTask,
                 bind!(PutTask {
@@ -286,6 +287,7 @@ impl Write<'_, '_> {
                     grp: new.group,
                     source: new.source,
                     headers: codec::headers_text(&new.headers)?,
+                    settings: codec::task_settings_text(&new.settings)?,
                     payload,
                     checksum
                 }),
@@ -342,6 +344,7 @@ impl Write<'_, '_> {
                 run_at: row.run_at.as_micros(),
                 encoding: encoding_number(new.payload.encoding),
                 headers: codec::headers_text(&new.headers)?,
+                settings: codec::task_settings_text(&new.settings)?,
                 payload: new.payload.bytes.as_ref(),
                 checksum: checksum::of(new.payload.encoding, &new.payload.bytes),
                 id: id.0

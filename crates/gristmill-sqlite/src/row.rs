@@ -2,8 +2,8 @@
 
 use gristmill_core::policy::outcome::Facts;
 use gristmill_core::{
-    Encoding, LeaseView, Note, Payload, Queue, Result, State, StoreError, Task, TaskId, Timestamp,
-    Unique,
+    Encoding, LeaseView, Note, Payload, Queue, Result, State, StoreError, Task, TaskId,
+    TaskSettings, Timestamp, Unique,
 };
 use rusqlite::Row as SqlRow;
 
@@ -53,6 +53,7 @@ pub(crate) struct Row {
     pub(crate) resolved_by: Option<String>,
     pub(crate) resolved_at: Option<Timestamp>,
     headers: Option<String>,
+    settings: Option<String>,
     in_order: bool,
 }
 
@@ -97,6 +98,7 @@ impl Row {
             resolved_by: row.get(at!(TaskById.resolved_by))?,
             resolved_at: time(at!(TaskById.resolved_at))?,
             headers: row.get(at!(TaskById.headers))?,
+            settings: row.get(at!(TaskById.settings))?,
             in_order: row.get(at!(TaskById.in_order))?,
         })
     }
@@ -128,6 +130,11 @@ impl Row {
             prev_run_at: self.prev_run_at,
             cancel_requested: self.cancel_requested,
         }
+    }
+
+    /// What holds for it in place of its queue's settings, as far as it can be read.
+    pub(crate) fn own(&self) -> TaskSettings {
+        codec::task_settings(self.settings.as_deref()).value
     }
 
     /// Writes everything back that moves change.
@@ -171,7 +178,8 @@ impl Row {
     pub(crate) fn readable(self) -> Result<Encoding> {
         let (history, headers) =
             (codec::history(self.history.as_deref()), codec::headers(self.headers.as_deref()));
-        match history.fault.or(headers.fault) {
+        let own = codec::task_settings(self.settings.as_deref());
+        match history.fault.or(headers.fault).or(own.fault) {
             Some(why) => Err(StoreError::Corrupt(why)),
             None => encoding(self.encoding).map_err(StoreError::Corrupt),
         }
@@ -186,8 +194,9 @@ impl Row {
         };
         let history = codec::history(self.history.as_deref());
         let headers = codec::headers(self.headers.as_deref());
+        let own = codec::task_settings(self.settings.as_deref());
         let faults: Vec<String> =
-            [strange, history.fault, headers.fault].into_iter().flatten().collect();
+            [strange, history.fault, headers.fault, own.fault].into_iter().flatten().collect();
         let running = u32::from(state == State::Processing);
         let note = match (self.note, self.note_by) {
             (Some(text), by) => Some(Note { text, by: by.unwrap_or_default() }),
@@ -224,6 +233,7 @@ impl Row {
             resolved_by: self.resolved_by,
             resolved_at: self.resolved_at,
             headers: headers.value,
+            settings: own.value,
             damaged: (!faults.is_empty()).then(|| faults.join("; ")),
         }
     }

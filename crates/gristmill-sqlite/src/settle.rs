@@ -113,8 +113,9 @@ impl Write<'_, '_> {
             Some(Instead { outcome, error }) => (outcome, Some(error.clone())),
             None => (outcome, outcome.error()),
         };
-        let (facts, settings) = (row.facts(), &queue.settings);
-        let next = after_settlement(&facts, end, error.clone(), settings, self.limits, self.now);
+        let (facts, own) = (row.facts(), row.own());
+        let settings = own.over(&queue.settings);
+        let next = after_settlement(&facts, end, error.clone(), &settings, self.limits, self.now);
         if let Next::Back(back) = &next {
             let counters = &mut self.delta(queue.number).counters;
             if back.released {

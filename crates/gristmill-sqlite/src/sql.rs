@@ -102,19 +102,19 @@ statements! {
         IdNext = "id_next", () -> (next);
         PutStanding = "put_standing", (id) -> (run_at, source);
         PutTask = "put_task", (id, queue, key, blocked, unique_active, priority, run_at, created_at,
-            encoding, grp, source, headers, payload, checksum);
+            encoding, grp, source, headers, settings, payload, checksum);
         PutPlain = "put_plain", (id, queue, unique_active, priority, run_at, created_at, encoding,
             payload, checksum);
         PutReadyMany = "put_ready_many", (slotted, now, first, last);
         PutReady = "put_ready", (queue, priority, run_at, id, source, grp, delayed);
-        PutReplace = "put_replace", (priority, run_at, encoding, headers, payload, checksum, id);
+        PutReplace = "put_replace", (priority, run_at, encoding, headers, settings, payload, checksum, id);
         PutIdKnown = "put_id_known", (queue, id, now) -> (task, digest);
         PutIdRemember = "put_id_remember", (queue, id, task, digest, until);
         PutIdClamp = "put_id_clamp", (longest, queue);
         KeyIds = "key_ids", (queue, key) -> (id);
         Places = "places", (queue, key) -> (place, id);
         ImportTask = "import_task", (id, queue, key, place, blocked, unique_active, priority,
-            run_at, created_at, attempts, claims, expiries, encoding, grp, source, headers, payload,
+            run_at, created_at, attempts, claims, expiries, encoding, grp, source, headers, settings, payload,
             prev_run_at, claimed_at, failed_at, error, history, note, note_by, checksum);
     }
     READY {
@@ -149,13 +149,13 @@ statements! {
     CLAIM {
         ClaimFront = "claim_front", (queue, priority, now, limit) -> (priority, run_at, id, delayed,
             key, place, attempts, claims, expiries, created_at, encoding, grp, source, headers,
-            payload, prev_run_at, checksum);
+            settings, payload, prev_run_at, checksum);
         ClaimFrontSource = "claim_front_source", (queue, priority, now, source, limit) -> (priority,
             run_at, id, delayed, key, place, attempts, claims, expiries, created_at, encoding, grp,
-            source, headers, payload, prev_run_at, checksum);
+            source, headers, settings, payload, prev_run_at, checksum);
         ClaimOne = "claim_one", (queue, priority, run_at, id) -> (priority, run_at, id, delayed,
             key, place, attempts, claims, expiries, created_at, encoding, grp, source, headers,
-            payload, prev_run_at, checksum);
+            settings, payload, prev_run_at, checksum);
         ClaimTakeFlight = "claim_take_flight", (id);
     }
     LEASE {
@@ -178,7 +178,7 @@ statements! {
         TaskById = "task_by_id", (id) -> (id, queue, key, grp, source, priority, run_at, created_at,
             place, blocked, unique_active, attempts, claims, expiries, started_releases,
             cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
-            history, note, note_by, resolved_by, resolved_at, headers, in_order);
+            history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
         TaskPayload = "task_payload", (id) -> (payload, checksum);
         TaskStands = "task_stands", (id);
         TaskSave = "task_save", (place, blocked, run_at, prev_run_at, attempts, claims, expiries,
@@ -195,42 +195,42 @@ statements! {
         DoneById = "done_by_id", (id) -> (id, queue, key, grp, source, priority, run_at, created_at,
             place, blocked, unique_active, attempts, claims, expiries, started_releases,
             cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
-            history, note, note_by, resolved_by, resolved_at, headers, in_order);
+            history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
         DonePayload = "done_payload", (id) -> (payload);
         ListOldest = "list_oldest", (from, limit) -> (id, queue, key, grp, source, priority, run_at,
             created_at, place, blocked, unique_active, attempts, claims, expiries, started_releases,
             cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
-            history, note, note_by, resolved_by, resolved_at, headers, in_order);
+            history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
         ListNewest = "list_newest", (from, limit) -> (id, queue, key, grp, source, priority, run_at,
             created_at, place, blocked, unique_active, attempts, claims, expiries, started_releases,
             cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
-            history, note, note_by, resolved_by, resolved_at, headers, in_order);
+            history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
         ListFailedOldest = "list_failed_oldest", (from, limit) -> (id, queue, key, grp, source,
             priority, run_at, created_at, place, blocked, unique_active, attempts, claims, expiries,
             started_releases, cancel_requested, encoding, prev_run_at, claimed_at, settled_token,
-            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, in_order);
+            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
         ListFailedNewest = "list_failed_newest", (from, limit) -> (id, queue, key, grp, source,
             priority, run_at, created_at, place, blocked, unique_active, attempts, claims, expiries,
             started_releases, cancel_requested, encoding, prev_run_at, claimed_at, settled_token,
-            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, in_order);
+            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
         ListFailedQueueOldest = "list_failed_queue_oldest", (from, queue, limit) -> (id, queue, key,
             grp, source, priority, run_at, created_at, place, blocked, unique_active, attempts,
             claims, expiries, started_releases, cancel_requested, encoding, prev_run_at, claimed_at,
             settled_token, failed_at, error, history, note, note_by, resolved_by, resolved_at,
-            headers, in_order);
+            headers, settings, in_order);
         ListFailedQueueNewest = "list_failed_queue_newest", (from, queue, limit) -> (id, queue, key,
             grp, source, priority, run_at, created_at, place, blocked, unique_active, attempts,
             claims, expiries, started_releases, cancel_requested, encoding, prev_run_at, claimed_at,
             settled_token, failed_at, error, history, note, note_by, resolved_by, resolved_at,
-            headers, in_order);
+            headers, settings, in_order);
         ListDoneOldest = "list_done_oldest", (from, limit) -> (id, queue, key, grp, source,
             priority, run_at, created_at, place, blocked, unique_active, attempts, claims, expiries,
             started_releases, cancel_requested, encoding, prev_run_at, claimed_at, settled_token,
-            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, in_order);
+            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
         ListDoneNewest = "list_done_newest", (from, limit) -> (id, queue, key, grp, source,
             priority, run_at, created_at, place, blocked, unique_active, attempts, claims, expiries,
             started_releases, cancel_requested, encoding, prev_run_at, claimed_at, settled_token,
-            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, in_order);
+            failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
     }
     COUNT {
         CountNew = "count_new", (queue);

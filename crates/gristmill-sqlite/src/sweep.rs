@@ -169,7 +169,7 @@ impl Write<'_, '_> {
             let Some(row) = Row::load(self.db, *id)? else {
                 continue;
             };
-            let next = after_expiry(&row.facts(), &queue.settings, self.now);
+            let next = after_expiry(&row.facts(), &row.own().over(&queue.settings), self.now);
             if matches!(next, Next::Failed(_)) {
                 failed.push(TaskId(*id));
             }

@@ -17,6 +17,7 @@ pub mod settings;
 mod statement;
 mod stored;
 mod task;
+mod task_settings;
 mod worker;
 
 pub use assignment::{shares, shares_text};
@@ -26,4 +27,7 @@ pub use schedule::{OptionsText, ScheduleText, rule, rule_parts};
 pub use statement::{position, statement};
 pub use stored::{corrupt, micros, parse, queue_name, text, worker_id};
 pub use task::{Instant, Readable, headers, headers_text, history, history_text};
+pub use task_settings::{
+    task_settings, task_settings_read, task_settings_text, task_settings_value,
+};
 pub use worker::{NamedProcessor, ProcessorRow, ProcessorText, WorkerText};

@@ -6,8 +6,9 @@ use gristmill_core::{
     Headers, Payload, Result, Rule, ScheduleDeclaration, ScheduleName, TaskOptions,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::{corrupt, micros, parse, queue_name, text};
+use crate::{corrupt, micros, parse, queue_name, task_settings_read, task_settings_value, text};
 
 /// A declaration as databases store it; name and payload have columns of their
 /// own.
@@ -42,6 +43,8 @@ pub struct OptionsText {
     delay: Option<u64>,
     #[serde(default, skip_serializing_if = "Headers::is_empty")]
     headers: Headers,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settings: Option<Value>,
 }
 
 impl OptionsText {
@@ -55,6 +58,7 @@ impl OptionsText {
             priority: Some(options.priority).filter(|priority| *priority != 0),
             delay: options.delay.map(micros),
             headers: options.headers.clone(),
+            settings: task_settings_value(&options.settings),
         }
     }
 
@@ -65,16 +69,24 @@ impl OptionsText {
     }
 
     /// As it was said.
-    #[must_use]
-    pub fn into_options(self) -> TaskOptions {
-        TaskOptions {
+    ///
+    /// # Errors
+    ///
+    /// Corrupt, when the settings of its tasks are none.
+    pub fn into_options(self) -> Result<TaskOptions> {
+        let own = task_settings_read(self.settings.as_ref().unwrap_or(&Value::Null));
+        if let Some(why) = own.fault {
+            return Err(corrupt("a schedule", why));
+        }
+        Ok(TaskOptions {
             key: self.key,
             group: self.group,
             source: self.source,
             priority: self.priority.unwrap_or_default(),
             delay: self.delay.map(Duration::from_micros),
             headers: self.headers,
-        }
+            settings: own.value,
+        })
     }
 }
 
@@ -118,7 +130,7 @@ impl ScheduleText {
             rule: rule(text.cron, text.every)?,
             zone: text.zone,
             payload,
-            options: text.task.into_options(),
+            options: text.task.into_options()?,
             missed: text.missed.parse().map_err(|e| corrupt("a schedule", e))?,
             overlap: text.overlap.parse().map_err(|e| corrupt("a schedule", e))?,
         })
@@ -162,7 +174,7 @@ mod tests {
         let declared = ScheduleText::read("often", every, None)?;
         assert_eq!(declared.rule, Rule::Every(Duration::from_secs(60)));
         assert_eq!(ScheduleText::write(&declared)?, every);
-        let keyed = r#"{"queue":"mails","every":60000000,"zone":"UTC","missed":"once","overlap":"allow","task":{"key":"7","priority":-1,"delay":1000000,"headers":{"a":"b"}}}"#;
+        let keyed = r#"{"queue":"mails","every":60000000,"zone":"UTC","missed":"once","overlap":"allow","task":{"key":"7","priority":-1,"delay":1000000,"headers":{"a":"b"},"settings":{"max_attempts":3}}}"#;
         let declared = ScheduleText::read("keyed", keyed, None)?;
         assert_eq!(declared.options.key.as_deref(), Some("7"));
         assert_eq!(declared.options.delay, Some(Duration::from_secs(1)));

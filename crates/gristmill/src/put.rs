@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use gristmill_core::{
-    Headers, NewTask, Payload, PutAnswer, PutRequest, Refusal, StoreError, Timestamp,
+    Backoff, Headers, NewTask, Payload, PutAnswer, PutRequest, Refusal, StoreError, Timestamp,
 };
 
 use crate::draft::{Draft, TRACEPARENT, TRACESTATE, is_traceparent};
@@ -177,6 +177,23 @@ impl<To> Put<To> {
         self.with(|draft| {
             draft.task.headers.insert(name.into(), value.into());
         })
+    }
+
+    /// How long the task's handler may take, instead of the queue's `timeout`. Such a
+    /// task comes to a batch handler by itself.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.with(|draft| draft.task.settings.set_timeout(timeout))
+    }
+
+    /// How many attempts the task has before it fails, instead of the queue's
+    /// `max_attempts`; `None` is without limit.
+    pub fn max_attempts(self, max_attempts: impl Into<Option<u32>>) -> Self {
+        self.with(|draft| draft.task.settings.set_max_attempts(max_attempts.into()))
+    }
+
+    /// How long the task waits after an error, instead of the queue's `backoff`.
+    pub fn backoff(self, backoff: Backoff) -> Self {
+        self.with(|draft| draft.task.settings.set_backoff(backoff))
     }
 
     /// The W3C trace context this put belongs to: the handler's span and

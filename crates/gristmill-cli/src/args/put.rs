@@ -12,7 +12,8 @@ Examples:
   gristmill put emails --from emails.ndjson           one payload a line
   gristmill put emails --from - --envelope < all.ndjson
         one object a line: {\"payload\":…,\"key\":…,\"delay\":\"5s\",\"at\":…,\"priority\":0,
-        \"group\":…,\"source\":…,\"id\":…,\"headers\":{…}}
+        \"group\":…,\"source\":…,\"id\":…,\"headers\":{…},\"timeout\":\"30s\",\"max_attempts\":3,
+        \"backoff\":{\"base\":\"1s\",\"cap\":\"1m\",\"jitter\":true}}
 
 With --json, one line per task:
   {\"outcome\":\"enqueued|duplicate|replaced|refused\",\"id\":…,\"reason\":…}";
@@ -55,6 +56,18 @@ pub(crate) struct PutArgs {
     /// Your own id: repeating the put with it puts nothing twice
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     pub(crate) id: Option<String>,
+
+    /// How long its handler may take, instead of the queue's timeout
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub(crate) timeout: Option<String>,
+
+    /// Attempts before it fails, instead of the queue's; or 'unlimited'
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) max_attempts: Option<String>,
+
+    /// The wait after an error, instead of the queue's, like base=1s,cap=1m,jitter=no
+    #[arg(long, value_name = "PARTS", allow_hyphen_values = true)]
+    pub(crate) backoff: Option<String>,
 
     /// Declare the queue if nobody has
     #[arg(long)]

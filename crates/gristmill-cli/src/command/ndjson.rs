@@ -7,11 +7,13 @@ use gristmill::Payload;
 use gristmill::port::{Headers, NewTask, Start};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::failure::Failure;
 use gristmill_contract::duration;
+use gristmill_contract::task_settings::Said;
 
 /// Tasks a flush holds; more gain nothing.
 const FLUSH_TASKS: usize = 1_000;
@@ -58,6 +60,9 @@ struct Envelope<'a> {
     id: Option<String>,
     #[serde(default)]
     headers: Headers,
+    timeout: Option<Value>,
+    max_attempts: Option<Value>,
+    backoff: Option<Value>,
 }
 
 /// Reads tasks from lines; `defaults` is what the flags say about each.
@@ -141,6 +146,18 @@ impl<R: BufRead> Reader<R> {
             (None, Some(at)) => Start::At(at.parse().map_err(|why| self.wrong(&format!("{why}")))?),
             (None, None) => defaults.start,
         };
+        let mut settings = defaults.settings;
+        for (name, value) in [
+            ("timeout", &said.timeout),
+            ("max_attempts", &said.max_attempts),
+            ("backoff", &said.backoff),
+        ] {
+            let Some(value) = value else { continue };
+            let mut own = Said::default();
+            own.value(name, value).map_err(|wrong| self.wrong(&wrong.to_string()))?;
+            let own = own.settings().map_err(|wrong| self.wrong(&wrong.to_string()))?;
+            settings.say(&own);
+        }
         Ok(NewTask {
             payload: Payload::json(said.payload.get().as_bytes().to_vec()),
             key: said.key,
@@ -150,6 +167,7 @@ impl<R: BufRead> Reader<R> {
             start,
             id: said.id,
             headers: said.headers,
+            settings,
         })
     }
 
@@ -187,6 +205,19 @@ mod tests {
     }
 
     #[test]
+    fn an_envelope_says_more_of_its_settings_than_the_flags() {
+        let mut defaults = NewTask::default();
+        defaults.settings.set_max_attempts(Some(3));
+        defaults.settings.set_timeout(Duration::from_secs(9));
+        let line = r#"{"payload":1,"timeout":"5s"}"#;
+        let mut reader = Reader { source: line.as_bytes(), defaults, envelope: true, line: 0 };
+        let read = reader.flush().expect("tasks").tasks;
+        let own = &read.first().expect("one").settings;
+        assert_eq!(own.timeout(), Some(Duration::from_secs(5)));
+        assert_eq!(own.max_attempts(), Some(Some(3)));
+    }
+
+    #[test]
     fn a_broken_line_is_named() {
         for (text, envelope, part) in [
             ("1\n{\"a\":\n", false, "line 2 "),
@@ -195,6 +226,8 @@ mod tests {
             ("{\"payload\":1,\"delay\":\"5\"}\n", true, "unit is missing"),
             ("{\"payload\":1,\"delay\":\"5s\",\"at\":\"x\"}\n", true, "both delay and at"),
             ("{\"payload\":1,\"at\":\"x\"}\n", true, "not a time"),
+            ("{\"payload\":1,\"timeout\":\"0s\"}\n", true, "timeout is zero"),
+            ("{\"payload\":1,\"max_attempts\":0}\n", true, "max_attempts is 0"),
         ] {
             let error = tasks(text, envelope).expect_err(text);
             assert!(error.message.contains(part), "{error}");

@@ -14,6 +14,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::time;
 use crate::store::Missing;
 use gristmill_contract::duration;
+use gristmill_contract::task_settings::Said;
 
 /// Longest payload that is read from standard input before the store is asked
 /// whether it would take it.
@@ -111,6 +112,16 @@ pub(crate) fn options(args: &PutArgs) -> Result<NewTask, Failure> {
         (_, Some(at)) => Start::At(at.parse().map_err(|error| Failure::usage(format!("{error}")))?),
         _ => Start::Now,
     };
+    let mut own = Said::default();
+    for (name, text) in [
+        ("timeout", &args.timeout),
+        ("max_attempts", &args.max_attempts),
+        ("backoff", &args.backoff),
+    ] {
+        if let Some(text) = text {
+            own.text(name, text).map_err(|wrong| Failure::usage(wrong.to_string()))?;
+        }
+    }
     Ok(NewTask {
         key: named("--key", &args.key)?,
         group: named("--group", &args.group)?,
@@ -118,6 +129,7 @@ pub(crate) fn options(args: &PutArgs) -> Result<NewTask, Failure> {
         id: named("--id", &args.id)?,
         priority: args.priority,
         start,
+        settings: own.settings().map_err(|wrong| Failure::usage(wrong.to_string()))?,
         ..NewTask::default()
     })
 }

@@ -11,7 +11,8 @@ use crate::failure::{Exit, Failure};
 use crate::output::task::{TaskJson, payload_text, standing};
 use crate::output::{cut, last_line, time};
 use crate::store::Missing;
-use gristmill_contract::duration;
+use gristmill_contract::{duration, task_settings};
+use serde_json::Value;
 
 /// Show this task.
 #[derive(Debug)]
@@ -76,6 +77,11 @@ fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
     if let Some(by) = &task.resolved_by {
         lines.push(("resolved", format!("by {by}")));
     }
+    let own = task_settings::shown(&task.settings).into_iter();
+    let own: Vec<String> = own.map(|(name, value)| format!("{name} {}", plain(&value))).collect();
+    if !own.is_empty() {
+        lines.push(("own", own.join(", ")));
+    }
     for (name, value) in &task.headers {
         lines.push(("header", format!("{name}: {value}")));
     }
@@ -111,4 +117,16 @@ fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
     }
     shown.truncate(shown.trim_end().len());
     shown
+}
+
+/// A setting's value as people read it.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(parts) => {
+            let parts = parts.iter().map(|(name, value)| format!("{name}={}", plain(value)));
+            parts.collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    }
 }

@@ -9,6 +9,7 @@ mod contracts;
 mod kept;
 mod lines;
 mod manager;
+mod own;
 mod schedule;
 mod seed;
 

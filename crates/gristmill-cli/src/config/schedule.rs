@@ -12,11 +12,23 @@ use gristmill::port::{
 
 use gristmill_contract::yaml::{Fields, Mistakes, Node};
 
-use super::{Config, contracts};
+use super::{Config, contracts, own};
 use gristmill_contract::duration;
 
-const FIELDS: &[&str] =
-    &["name", "queue", "cron", "every", "zone", "payload", "key", "missed", "overlap"];
+const FIELDS: &[&str] = &[
+    "name",
+    "queue",
+    "cron",
+    "every",
+    "zone",
+    "payload",
+    "key",
+    "missed",
+    "overlap",
+    "timeout",
+    "max_attempts",
+    "backoff",
+];
 
 /// Reads one schedule.
 pub(crate) fn read(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
@@ -49,6 +61,7 @@ pub(crate) fn read(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
         mistakes,
     );
     let key = fields.text("key", mistakes);
+    let settings = own::read(&fields, mistakes);
     fields.done(FIELDS, mistakes);
     // Rule and zone together say whether it can ever fire.
     if mistakes.count() == before
@@ -67,7 +80,7 @@ pub(crate) fn read(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
             rule,
             zone,
             payload,
-            options: TaskOptions { key, ..TaskOptions::default() },
+            options: TaskOptions { key, settings, ..TaskOptions::default() },
             missed,
             overlap,
         });
@@ -175,7 +188,8 @@ queues:
   - name: emails
 schedules:
   - {name: morning, queue: emails, cron: '0 7 * * *', zone: Europe/Athens, payload: {to: all}}
-  - {name: tick, queue: emails, every: 10s, payload: null, missed: all, overlap: skip}
+  - {name: tick, queue: emails, every: 10s, payload: null, missed: all, overlap: skip,
+     timeout: 5s, max_attempts: unlimited, backoff: {base: 1s}}
 ";
         let config = parse(text).expect("a configuration");
         let [morning, tick] = config.schedules.as_slice() else { panic!("two schedules") };
@@ -184,6 +198,10 @@ schedules:
         assert_eq!(morning.payload, Some(Payload::json("{\"to\":\"all\"}")));
         assert_eq!(tick.rule, Rule::Every(Duration::from_secs(10)));
         assert_eq!((tick.missed, tick.overlap), (Missed::All, Overlap::Skip));
+        let own = &tick.options.settings;
+        assert_eq!(own.timeout(), Some(Duration::from_secs(5)));
+        assert_eq!(own.max_attempts(), Some(None));
+        assert_eq!(own.backoff().map(|backoff| backoff.base), Some(Duration::from_secs(1)));
     }
 
     #[test]

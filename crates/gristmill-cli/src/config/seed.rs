@@ -6,11 +6,23 @@ use gristmill::port::{Limits, NewTask, Start};
 
 use gristmill_contract::yaml::{Fields, Mistakes, Node};
 
-use super::{Config, Seed, contracts};
+use super::{Config, Seed, contracts, own};
 use gristmill_contract::duration;
 
-const FIELDS: &[&str] =
-    &["queue", "payload", "id", "key", "group", "source", "priority", "delay", "at"];
+const FIELDS: &[&str] = &[
+    "queue",
+    "payload",
+    "id",
+    "key",
+    "group",
+    "source",
+    "priority",
+    "delay",
+    "at",
+    "timeout",
+    "max_attempts",
+    "backoff",
+];
 
 /// Reads one task to seed.
 pub(crate) fn read(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
@@ -41,6 +53,7 @@ pub(crate) fn read(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
         source: fields.text("source", mistakes),
         priority: priority(&mut fields, mistakes),
         start: start(&mut fields, mistakes),
+        settings: own::read(&fields, mistakes),
         ..NewTask::default()
     };
     fields.done(FIELDS, mistakes);

@@ -184,7 +184,10 @@ impl Exec {
             Some(0) => Outcome::Done,
             Some(FAIL) => Outcome::Fail(error(said)),
             Some(RELEASE) => {
-                let backoff = self.backoff(context).await;
+                let backoff = match task.settings.backoff() {
+                    Some(own) => own,
+                    None => self.backoff(context).await,
+                };
                 let spread = backoff::spread(task.id, task.claims);
                 let wait = backoff::wait(&backoff, task.returns(), spread);
                 Outcome::Release { at: Some(When::After(wait)), started: true }

@@ -5,8 +5,9 @@ use gristmill::port::{Encoding, Headers, State};
 use gristmill::{Payload, Task, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use gristmill_contract::base64;
+use gristmill_contract::{base64, task_settings};
 
 use crate::contracts::Contracts;
 
@@ -37,6 +38,9 @@ pub(crate) struct TaskJson<'a> {
     resolved_by: Option<&'a str>,
     resolved_at: Option<String>,
     headers: &'a Headers,
+    /// `timeout`, `max_attempts` and `backoff`, where it has its own.
+    #[serde(flatten)]
+    own: Map<String, Value>,
     damaged: Option<&'a str>,
     encoding: &'static str,
     payload: PayloadJson,
@@ -141,6 +145,7 @@ impl<'a> TaskJson<'a> {
             resolved_by: task.resolved_by.as_deref(),
             resolved_at: text(task.resolved_at),
             headers: &task.headers,
+            own: task_settings::shown(&task.settings),
             damaged: task.damaged.as_deref(),
             encoding: task.payload.encoding.as_str(),
             payload: PayloadJson::of(&task.payload, shown(task, contracts)),

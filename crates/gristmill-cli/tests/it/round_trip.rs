@@ -27,6 +27,36 @@ fn puts_are_answered_in_the_fixed_form() {
 }
 
 #[test]
+fn a_put_may_say_what_holds_instead_of_the_queues_settings() {
+    let place = Place::with(&[&["emails", "max_attempts=9"]]);
+    let own = ["--timeout", "30s", "--max-attempts", "2", "--backoff", "base=1s,cap=5s,jitter=no"];
+    place.ok(&[&["put", "emails", "1"][..], &own[..]].concat());
+    place.ok(&["put", "emails", "2", "--max-attempts", "unlimited"]);
+    place.ok(&["put", "emails", "3"]);
+    let task = place.json(&["show", "1"]);
+    assert_eq!((&task["timeout"], &task["max_attempts"]), (&json!("30s"), &json!(2)));
+    assert_eq!(task["backoff"], json!({ "base": "1s", "cap": "5s", "jitter": false }));
+    assert_eq!(place.json(&["show", "2"])["max_attempts"], "unlimited");
+    assert_eq!(place.json(&["show", "3"]).get("max_attempts"), None, "only what is its own");
+    let shown = place.ok(&["show", "1"]);
+    let line = "own       backoff base=1s cap=5s jitter=false, max_attempts 2, timeout 30s";
+    assert!(shown.lines().any(|known| known == line), "{shown}");
+    for (option, value, part) in [
+        ("--timeout", "0s", "timeout is zero"),
+        ("--timeout", "5", "the unit is missing"),
+        ("--max-attempts", "0", "max_attempts is 0"),
+        ("--max-attempts", "-1", "max_attempts: '-1'"),
+        ("--backoff", "2s", "base=1s,cap=1m"),
+        ("--backoff", "base=500d", "backoff.base is over a year"),
+    ] {
+        let failed = place.run(&["put", "emails", "1", option, value]);
+        assert_eq!(failed.code, 2, "{option} {value}: {failed:?}");
+        assert!(failed.stderr.contains(part), "{option} {value}: {failed:?}");
+    }
+    assert_eq!(place.stats("emails")["total"], 3);
+}
+
+#[test]
 fn a_put_says_everything_about_its_task() {
     let place = Place::with(&[&["emails"]]);
     place.ok(&[

@@ -83,6 +83,18 @@ macro_rules! for_each_behaviour {
                 rule_04_a_claim_tells_which_tasks_failed_by_their_leases_end,
                 rule_04_a_sweep_tells_which_tasks_failed_by_their_leases_end,
             }
+            rule_04_own_settings::{
+                rule_04_a_tasks_own_attempts_decide_when_it_fails,
+                rule_04_a_tasks_own_attempts_count_expired_leases,
+                rule_04_a_tasks_own_backoff_decides_when_it_runs_again,
+                rule_04_a_tasks_own_backoff_holds_for_expired_leases,
+                rule_04_own_settings_stay_with_the_task,
+                rule_04_own_settings_survive_a_kill,
+                rule_04_own_settings_come_on_every_way,
+                rule_04_own_settings_move_with_an_import,
+                rule_04_a_replaced_task_takes_the_new_settings,
+                rule_04_settings_that_no_task_can_have_are_refused,
+            }
             rule_05_order::{
                 rule_05_priority_then_run_at_then_id,
                 rule_05_tasks_of_one_instant_run_in_the_order_of_their_puts,

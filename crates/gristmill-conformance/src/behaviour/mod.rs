@@ -12,6 +12,7 @@ mod rule_02_leases;
 mod rule_03_fenced;
 mod rule_04_attempts;
 mod rule_04_expiry;
+mod rule_04_own_settings;
 mod rule_05_order;
 mod rule_06_duplicates;
 mod rule_06_keys;

@@ -3,7 +3,7 @@
 
 use gristmill_core::{
     Fire, FireAnswer, Missed, NewTask, Outcome, Overlap, Payload, PutAnswer, QueueName, Refusal,
-    Rule, ScheduleDeclaration, ScheduleName, StoreError, TaskOptions, Timestamp,
+    Rule, ScheduleDeclaration, ScheduleName, StoreError, TaskOptions, TaskSettings, Timestamp,
 };
 
 use crate::fixture::Fixture;
@@ -45,6 +45,9 @@ fn fired(answer: FireAnswer) -> Vec<PutAnswer> {
 pub(super) async fn verb_declare_schedule_keeps_what_is_said_about_its_tasks(f: &mut Fixture) {
     let q = f.queue("q").await;
     let headers = [("tenant".to_owned(), "acme".to_owned())].into();
+    let mut settings = TaskSettings::default();
+    settings.set_max_attempts(None);
+    settings.set_timeout(secs(9));
     let options = TaskOptions {
         key: Some("7".to_owned()),
         group: Some("g".to_owned()),
@@ -52,6 +55,7 @@ pub(super) async fn verb_declare_schedule_keeps_what_is_said_about_its_tasks(f: 
         priority: -3,
         delay: Some(secs(5)),
         headers,
+        settings,
     };
     let declared = ScheduleDeclaration { options, ..every_minute(&q) };
     declare(f, declared.clone()).await;
@@ -65,6 +69,7 @@ pub(super) async fn verb_declare_schedule_keeps_what_is_said_about_its_tasks(f: 
     assert_eq!((task.source.as_deref(), task.priority), (Some("s"), -3));
     assert_eq!(task.run_at, f.now().after(secs(5)));
     assert_eq!(task.headers["tenant"], "acme");
+    assert_eq!(task.settings, declared.options.settings);
 }
 
 pub(super) async fn verb_declare_schedule_keeps_what_is_decided(f: &mut Fixture) {

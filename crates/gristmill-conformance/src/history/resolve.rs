@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    Assignment, ClaimRequest, Clock, ContractChange, Extension, Fire, FollowUp, ManualClock,
-    Missed, NewTask, OnDuplicate, Operation, Outcome, Overlap, Payload, PutRequest, QueueName,
-    Rule, ScheduleDeclaration, ScheduleName, Selection, SettingsPatch, Settlement, Share, Start,
-    TaskFilter, TaskId, Timestamp, Token, Unique, When, WorkerId, WorkerReport,
+    Assignment, Backoff, ClaimRequest, Clock, ContractChange, Extension, Fire, FollowUp,
+    ManualClock, Missed, NewTask, OnDuplicate, Operation, Outcome, Overlap, Payload, PutRequest,
+    QueueName, Rule, ScheduleDeclaration, ScheduleName, Selection, SettingsPatch, Settlement,
+    Share, Start, TaskFilter, TaskId, TaskSettings, Timestamp, Token, Unique, When, WorkerId,
+    WorkerReport,
 };
 
 use super::call::{Answer, Call};
@@ -198,9 +199,20 @@ fn new_task(sketch: &Sketch, now: Timestamp) -> NewTask {
             Begin::Ago(seconds) => Start::At(now.before(wait(seconds))),
         },
         id: sketch.id.map(|id| format!("id {id}")),
+        settings: own_attempts(sketch.attempts),
         ..NewTask::default()
     }
     .with_header("payload", &sketch.payload.to_string())
+}
+
+/// A task's own attempts, and with them a wait of its own.
+fn own_attempts(attempts: Option<u8>) -> TaskSettings {
+    let mut own = TaskSettings::default();
+    if let Some(attempts) = attempts {
+        own.set_max_attempts(Some(u32::from(attempts)).filter(|attempts| *attempts > 0));
+        own.set_backoff(Backoff { base: secs(5), ..Backoff::default() });
+    }
+    own
 }
 
 fn outcome(end: End) -> Outcome {

@@ -55,6 +55,8 @@ pub(super) struct Sketch {
     pub(super) priority: i16,
     pub(super) begin: Begin,
     pub(super) id: Option<u8>,
+    /// Attempts of its own; 0 stands for no limit.
+    pub(super) attempts: Option<u8>,
     /// Something no store can keep.
     pub(super) invalid: bool,
 }
@@ -76,6 +78,9 @@ impl fmt::Debug for Sketch {
         }
         if let Some(id) = self.id {
             write!(f, ", id {id}")?;
+        }
+        if let Some(attempts) = self.attempts {
+            write!(f, ", {attempts} attempts")?;
         }
         if self.invalid {
             write!(f, ", invalid")?;

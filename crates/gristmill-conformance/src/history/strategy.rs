@@ -55,17 +55,11 @@ fn sketch() -> impl Strategy<Value = Sketch> {
         prop_oneof![3 => Just(0i16), 1 => -2i16..=2],
         begin(),
         weighted(0.2, 0u8..3),
+        weighted(0.1, 0u8..3),
         proptest::bool::weighted(0.03),
     )
-        .prop_map(|(payload, key, group, source, priority, begin, id, invalid)| Sketch {
-            payload,
-            key,
-            group,
-            source,
-            priority,
-            begin,
-            id,
-            invalid,
+        .prop_map(|(payload, key, group, source, priority, begin, id, attempts, invalid)| {
+            Sketch { payload, key, group, source, priority, begin, id, attempts, invalid }
         })
 }
 

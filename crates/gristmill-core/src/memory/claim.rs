@@ -67,6 +67,7 @@ impl State {
                 run_at: task.run_at,
                 prev_run_at: task.prev_run_at,
                 headers: task.headers.clone(),
+                settings: task.settings.clone(),
                 concurrent,
                 slot,
                 alone: ClaimedTask::runs_alone(task.expiries),

@@ -262,6 +262,7 @@ impl State {
             resolved_by: None,
             resolved_at: None,
             headers: new.headers,
+            settings: new.settings,
             damaged: None,
         };
         let row = Row {
@@ -303,6 +304,7 @@ impl State {
             task.priority = task.priority.min(new.priority);
             task.payload = new.payload;
             task.headers = new.headers;
+            task.settings = new.settings;
         }
         self.enter(id.0, now);
     }

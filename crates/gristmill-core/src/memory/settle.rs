@@ -82,8 +82,8 @@ impl State {
             self.queue_mut(number)?.counters.lease_lost += 1;
             return Ok(SettleAnswer::LeaseLost);
         }
-        let (facts, number) = (row.facts(), row.number);
-        let settings = self.queue_mut(number)?.queue.settings.clone();
+        let (facts, number, own) = (row.facts(), row.number, row.task.settings.clone());
+        let settings = own.over(&self.queue_mut(number)?.queue.settings).into_owned();
         let refused = self.refuse_follow_ups(follow_ups, now)?;
         let changed = refused
             .as_ref()

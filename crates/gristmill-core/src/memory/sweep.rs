@@ -68,14 +68,14 @@ impl State {
             let Some(row) = self.rows.get_mut(&id) else {
                 continue;
             };
-            let facts = row.facts();
+            let (facts, own) = (row.facts(), row.task.settings.clone());
             row.end_attempt(&limits, AttemptEnd::Expired, Some(EXPIRED.to_owned()), now);
             row.task.error = Some(EXPIRED.to_owned());
             self.close_one(token);
             if let Some(queue) = self.queues.get_mut(&number) {
                 queue.counters.expired += 1;
             }
-            let next = after_expiry(&facts, &settings, now);
+            let next = after_expiry(&facts, &own.over(&settings), now);
             if matches!(next, Next::Failed(_)) {
                 failed.push(TaskId(id));
             }

@@ -3,7 +3,7 @@
 
 -- name: claim
 SELECT now, lease, paused, next_due, swept, id, payload, encoding, key, grp, source, priority,
-       attempt, claims, created_at, run_at, prev_run_at, headers, expiries, concurrent, slot,
+       attempt, claims, created_at, run_at, prev_run_at, headers, settings, expiries, concurrent, slot,
        failed, clean, held_back
   FROM gristmill.claim_tasks(
       p_queue => $1, p_max => $2, p_lease => $3, p_worker => $4, p_source => $5, p_token => $6,
@@ -25,8 +25,8 @@ SELECT answers, became, run_ats, woken, follow_ups, follow_ids, follow_run_ats, 
       p_tokens => $1, p_ids => $2, p_outcomes => $3, p_errors => $4, p_ats => $5, p_delays => $6,
       p_started => $7, f_of => $8, f_queues => $9, f_payloads => $10, f_encodings => $11,
       f_keys => $12, f_groups => $13, f_sources => $14, f_priorities => $15, f_run_ats => $16,
-      f_delays => $17, f_caller_ids => $18, f_headers => $19, p_own => $20, p_patience => $21,
-      p_free => $22, p_kept => $23, p_now => $24, p_in_turn => $25)
+      f_delays => $17, f_caller_ids => $18, f_headers => $19, f_settings => $20, p_own => $21, p_patience => $22,
+      p_free => $23, p_kept => $24, p_now => $25, p_in_turn => $26)
 
 -- In the caller's transaction, on the store of this id or not at all (see put_in).
 -- name: settle_in
@@ -38,9 +38,9 @@ SELECT answers, became, run_ats, woken, follow_ups, follow_ids, follow_run_ats, 
       p_errors => $4, p_ats => $5, p_delays => $6, p_started => $7, f_of => $8, f_queues => $9,
       f_payloads => $10, f_encodings => $11, f_keys => $12, f_groups => $13, f_sources => $14,
       f_priorities => $15, f_run_ats => $16, f_delays => $17, f_caller_ids => $18,
-      f_headers => $19, p_own => $20, p_patience => $21, p_free => $22, p_kept => $23,
-      p_now => $24, p_in_turn => $25)
- WHERE m.store_id::text = $26
+      f_headers => $19, f_settings => $20, p_own => $21, p_patience => $22, p_free => $23, p_kept => $24,
+      p_now => $25, p_in_turn => $26)
+ WHERE m.store_id::text = $27
 
 -- name: reclaim
 SELECT taken, failed FROM gristmill.expire(

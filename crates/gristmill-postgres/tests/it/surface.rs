@@ -183,3 +183,37 @@ async fn a_session_that_reads_backslashes_imports_too() {
     let row = client.query_one(import, &[]).await.unwrap();
     assert_eq!(row.get::<_, i16>(0), 0);
 }
+
+#[tokio::test]
+async fn a_task_that_sql_puts_may_have_settings_of_its_own() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    let said = "timeout => '90 seconds', max_attempts => 1,
+                backoff => '{\"base\": 1, \"cap\": \"1 minute\", \"jitter\": false}'";
+    database.psql(&format!("SELECT * FROM gristmill.enqueue('q', '1', {said})")).unwrap();
+    let many = format!("SELECT * FROM gristmill.enqueue_many('q', '{{2,3}}'::jsonb[], {said})");
+    database.psql(&many).unwrap();
+    database.psql("SELECT * FROM gristmill.enqueue('q', '4')").unwrap();
+    let shown = "SELECT t.timeout, t.max_attempts, t.backoff ->> 'cap' FROM gristmill.tasks t
+                  ORDER BY t.id";
+    let own = "00:01:30|1|60.0000000000000000";
+    assert_eq!(database.psql(shown).unwrap().trim(), [own, own, own, "||"].join("\n"));
+    // What a worker of SQL is given, and what its error makes of the task.
+    let claimed = "SELECT c.id, c.token, c.timeout FROM gristmill.claim('q') c";
+    let claimed = database.psql(claimed).unwrap();
+    let [id, token, timeout] = claimed.trim().split('|').collect::<Vec<_>>()[..] else {
+        panic!("{claimed}");
+    };
+    assert_eq!(timeout, "00:01:30");
+    database.psql(&format!("SELECT gristmill.error({id}, '{token}', 'no')")).unwrap();
+    let state = format!("SELECT t.state FROM gristmill.tasks t WHERE t.id = {id}");
+    assert_eq!(database.psql(&state).unwrap().trim(), "failed", "its one attempt is used up");
+    let claim = claim(&store, "q", 10).await;
+    let own = &claim.tasks[0].settings;
+    assert_eq!((own.timeout(), own.max_attempts()), (Some(Duration::from_secs(90)), Some(Some(1))));
+    let backoff =
+        Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(60), jitter: false };
+    assert_eq!(own.backoff(), Some(backoff));
+    assert!(claim.tasks[2].settings.is_empty(), "{claim:?}");
+}

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use gristmill::port::{Claim, ClaimedTask, ExtendAnswer, Extension, Headers, Token, WorkerId};
 use gristmill::{QueueName, TaskId};
+use gristmill_contract::task_settings::shown;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fields::{millis, not_yet, queue, span, text, token, worker};
 use super::payload::PayloadOut;
@@ -105,6 +106,9 @@ struct ClaimedOut<'a> {
     run_at: String,
     prev_run_at: Option<String>,
     headers: &'a Headers,
+    /// `timeout`, `max_attempts` and `backoff`, where it has its own.
+    #[serde(flatten)]
+    own: Map<String, Value>,
     concurrent: Option<u32>,
     slot: Option<u32>,
     alone: bool,
@@ -138,6 +142,7 @@ fn claimed<'a>(claim: &'a Claim, task: &'a ClaimedTask, queues: &Queues) -> Clai
         run_at: task.run_at.to_string(),
         prev_run_at: task.prev_run_at.map(|at| at.to_string()),
         headers: &task.headers,
+        own: shown(&task.settings),
         concurrent: task.concurrent,
         slot: task.slot,
         alone: task.alone,

@@ -3,11 +3,12 @@
 use gristmill::port::{Headers, NewTask, Start};
 use gristmill::{Encoding, Payload, Task, Timestamp};
 use gristmill_contract::base64;
+use gristmill_contract::task_settings::{Said, Wrong, shown};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use super::fields::{not_yet, span};
+use super::fields::span;
 use super::payload::PayloadOut;
 use crate::known::Queues;
 use crate::problem::{Answer, Problem};
@@ -30,6 +31,7 @@ pub(crate) struct TaskIn {
     headers: Option<Headers>,
     timeout: Option<Value>,
     max_attempts: Option<Value>,
+    backoff: Option<Value>,
     /// Of a follow-up: where it goes.
     pub(crate) queue: Option<String>,
 }
@@ -42,8 +44,14 @@ fn said<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Box<RawValue>>, D
 impl TaskIn {
     /// The task as the store takes it.
     pub(crate) fn meant(self) -> Answer<NewTask> {
-        not_yet("timeout", self.timeout.as_ref())?;
-        not_yet("max_attempts", self.max_attempts.as_ref())?;
+        let mut own = Said::default();
+        for (field, value) in [
+            ("timeout", &self.timeout),
+            ("max_attempts", &self.max_attempts),
+            ("backoff", &self.backoff),
+        ] {
+            own.value(field, value.as_ref().unwrap_or(&Value::Null)).map_err(wrong)?;
+        }
         let payload = payload(self.payload, self.payload_base64, self.encoding)?;
         let start = match (self.delay, self.run_at) {
             (Some(_), Some(_)) => {
@@ -65,8 +73,13 @@ impl TaskIn {
             start,
             id: self.id,
             headers: self.headers.unwrap_or_default(),
+            settings: own.settings().map_err(wrong)?,
         })
     }
+}
+
+fn wrong(Wrong { field, why }: Wrong) -> Box<Problem> {
+    Problem::field(field, why)
 }
 
 fn payload(
@@ -138,6 +151,9 @@ pub(crate) struct TaskOut<'a> {
     resolved_by: Option<&'a str>,
     resolved_at: Option<String>,
     headers: &'a Headers,
+    /// `timeout`, `max_attempts` and `backoff`, where it has its own.
+    #[serde(flatten)]
+    own: Map<String, Value>,
     damaged: Option<&'a str>,
 }
 
@@ -210,6 +226,7 @@ impl<'a> TaskOut<'a> {
             resolved_by: task.resolved_by.as_deref(),
             resolved_at: instant(task.resolved_at),
             headers: &task.headers,
+            own: shown(&task.settings),
             damaged: task.damaged.as_deref(),
         }
     }
@@ -263,7 +280,10 @@ mod tests {
             (r#"{"payload":1,"encoding":"raw"}"#, "invalid", "encoding"),
             (r#"{"payload_base64":"***"}"#, "invalid", "payload_base64"),
             (r#"{"payload_base64":"/wA=","encoding":"json"}"#, "invalid", "payload_base64"),
-            (r#"{"payload":1,"timeout":"5s"}"#, "not_available", "timeout"),
+            (r#"{"payload":1,"timeout":"5"}"#, "invalid", "timeout"),
+            (r#"{"payload":1,"timeout":"0s"}"#, "invalid", "timeout"),
+            (r#"{"payload":1,"max_attempts":0}"#, "invalid", "max_attempts"),
+            (r#"{"payload":1,"backoff":{"base":"500d"}}"#, "invalid", "backoff.base"),
             (r#"{"payload":1,"headers":{"a":1}}"#, "invalid", "headers.a"),
         ] {
             let problem = meant(text).expect_err(text);

@@ -30,7 +30,7 @@ pub(crate) async fn about(call: Call) -> Answer {
             "operations": false,
             "results": false,
             "progress": false,
-            "task_timeout": false,
+            "task_timeout": true,
             "task_max_attempts": false,
             "tokens": false,
         },

@@ -10,9 +10,10 @@ async fn the_first_answer_says_what_is_there() {
     let site = Site::with(&[]).await;
     let about = site.get("/v1").await.json();
     assert_eq!(about["limits"]["payload_bytes"], 1 << 20);
-    for missing in ["results", "progress", "operations", "task_timeout"] {
+    for missing in ["results", "progress", "operations"] {
         assert_eq!(about["capabilities"][missing], false, "{missing}");
     }
+    assert_eq!(about["capabilities"]["task_timeout"], true);
 }
 
 #[tokio::test]

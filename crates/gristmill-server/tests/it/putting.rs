@@ -27,7 +27,8 @@ async fn a_put_says_what_became_of_it() {
 async fn everything_that_can_be_said_of_a_task_is_kept() {
     let site = Site::with(&["emails"]).await;
     let said = r#"{"payload_base64":"/wA=","encoding":"raw","key":"k","delay":"1h","priority":-7,
-        "group":"g","source":"s","id":"mine","headers":{"traceparent":"x"}}"#;
+        "group":"g","source":"s","id":"mine","headers":{"traceparent":"x"},"timeout":"90s",
+        "max_attempts":"unlimited","backoff":{"base":"1s","cap":"1m","jitter":false}}"#;
     let put = site.post(TASKS, said).await.json();
     let task = site.get(&format!("/v1/tasks/{}", put["id"].as_str().unwrap())).await.json();
     for (field, wanted) in [
@@ -41,6 +42,9 @@ async fn everything_that_can_be_said_of_a_task_is_kept() {
         assert_eq!(task[field], wanted, "{field}: {task}");
     }
     assert_eq!((&task["priority"], &task["headers"]["traceparent"]), (&(-7).into(), &"x".into()));
+    let backoff = serde_json::json!({ "base": "1s", "cap": "1m", "jitter": false });
+    assert_eq!((&task["timeout"], &task["max_attempts"]), (&"1m30s".into(), &"unlimited".into()));
+    assert_eq!(task["backoff"], backoff);
     // The same put under the same id is one task; another payload under it is a mistake.
     assert_eq!(site.post(TASKS, said).await.json()["outcome"], "duplicate");
     let other = site.post(TASKS, r#"{"payload":1,"id":"mine"}"#).await;
@@ -74,7 +78,7 @@ async fn mistakes_have_a_status_a_code_and_a_field() {
     let huge = format!("[{}1]", "1,".repeat(5 << 20));
     for (path, body, status, code, field) in [
         (TASKS, r#"{"payload":1,"when":2}"#, 422, "unknown_field", "when"),
-        (TASKS, r#"{"payload":1,"timeout":"5s"}"#, 422, "not_available", "timeout"),
+        (TASKS, r#"{"payload":1,"timeout":"0s"}"#, 422, "invalid", "timeout"),
         (TASKS, r#"{"payload":1,"key":""}"#, 422, "invalid", ""),
         (TASKS, r#"[{"payload":1},{"payload":1,"delay":"5"}]"#, 422, "invalid", "[1].delay"),
         (TASKS, r#"{"payload":1"#, 400, "not_json", ""),

@@ -13,8 +13,8 @@ SELECT run_at, source FROM gristmill_task WHERE id = :id;
 -- name: put_task
 INSERT INTO gristmill_task
     (id, queue, key, blocked, unique_active, priority, run_at, created_at, encoding,
-     grp, source, headers, payload, checksum)
-VALUES (:id, :queue, :key, :blocked, :unique_active, :priority, :run_at, :created_at, :encoding, :grp, :source, :headers, :payload, :checksum);
+     grp, source, headers, settings, payload, checksum)
+VALUES (:id, :queue, :key, :blocked, :unique_active, :priority, :run_at, :created_at, :encoding, :grp, :source, :headers, :settings, :payload, :checksum);
 
 -- name: put_plain
 -- The same of a task that says nothing but its payload.
@@ -36,7 +36,7 @@ VALUES (:queue, :priority, :run_at, :id, :source, :grp, :delayed);
 
 -- name: put_replace
 UPDATE gristmill_task
-   SET priority = :priority, run_at = :run_at, encoding = :encoding, headers = :headers, payload = :payload, checksum = :checksum
+   SET priority = :priority, run_at = :run_at, encoding = :encoding, headers = :headers, settings = :settings, payload = :payload, checksum = :checksum
  WHERE id = :id;
 
 -- name: put_id_known
@@ -58,9 +58,9 @@ SELECT place, id FROM gristmill_task WHERE queue = :queue AND key = :key AND pla
 -- name: import_task
 INSERT INTO gristmill_task
     (id, queue, key, place, blocked, unique_active, priority, run_at, created_at, attempts, claims,
-     expiries, encoding, grp, source, headers, payload, prev_run_at, claimed_at, failed_at, error,
+     expiries, encoding, grp, source, headers, settings, payload, prev_run_at, claimed_at, failed_at, error,
      history, note, note_by, checksum)
-VALUES (:id, :queue, :key, :place, :blocked, :unique_active, :priority, :run_at, :created_at, :attempts, :claims, :expiries, :encoding, :grp, :source, :headers, :payload, :prev_run_at, :claimed_at, :failed_at,
+VALUES (:id, :queue, :key, :place, :blocked, :unique_active, :priority, :run_at, :created_at, :attempts, :claims, :expiries, :encoding, :grp, :source, :headers, :settings, :payload, :prev_run_at, :claimed_at, :failed_at,
         :error, :history, :note, :note_by, :checksum);
 
 -- name: put_id_clamp

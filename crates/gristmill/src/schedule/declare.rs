@@ -57,6 +57,7 @@ impl Target {
             priority: task.priority,
             delay,
             headers: task.headers,
+            settings: task.settings,
         };
         Ok(Target { queue: queue.into_owned(), payload: Some(task.payload), options })
     }

@@ -96,7 +96,7 @@ impl BatchContext {
         BatchContext {
             queue: hand.served.name.clone(),
             worker: hand.worker.clone(),
-            timeout: hand.timeout,
+            timeout: open.first().map_or(hand.timeout, |context| context.timeout),
             ids: open.iter().map(|context| context.id).collect(),
             hand,
             runner,

@@ -24,7 +24,10 @@ pub(super) struct Hand {
     pub(super) served: Arc<Served>,
     pub(super) lease: Arc<Lease>,
     pub(super) worker: WorkerId,
+    /// The queue's, which holds for tasks that have none of their own.
     pub(super) timeout: Duration,
+    /// The longest of any task in it.
+    longest: Duration,
     /// Whether the timeout is kept: time that a test owns passes for nobody.
     timed: bool,
     /// A task that may kill its worker: nothing else runs beside it.
@@ -45,6 +48,8 @@ struct Running {
     open: Vec<Context>,
     first: TaskId,
     since: Instant,
+    /// How long it may take.
+    timeout: Duration,
     /// When all of it was told to stop.
     told: Option<Instant>,
 }
@@ -69,9 +74,12 @@ impl Hand {
         tasks: Vec<ClaimedTask>,
     ) -> Self {
         let alone = tasks.iter().any(|task| task.alone);
+        let own = tasks.iter().filter_map(|task| task.settings.timeout()).max();
+        let longest = own.map_or(timeout, |own| own.max(timeout));
         let state = State { waiting: tasks.into(), running: None, runner: 0 };
         let (claimed, state) = (timer.now(), Mutex::new(state));
-        let hand = Hand { served, lease, worker, timeout, timed, alone, timer, claimed, state };
+        let hand =
+            Hand { served, lease, worker, timeout, longest, timed, alone, timer, claimed, state };
         hand.tended(claimed);
         hand
     }
@@ -82,7 +90,7 @@ impl Hand {
     }
 
     fn tended(&self, now: Instant) {
-        self.lease.tended_until(now + self.timeout.max(TENDED));
+        self.lease.tended_until(now + self.longest.max(TENDED));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -91,18 +99,20 @@ impl Hand {
 
     fn context(&self, task: ClaimedTask, now: Instant) -> Context {
         let (queue, worker) = (self.served.name.clone(), self.worker.clone());
-        let (lease, deadline) = (self.lease.clone(), now + self.timeout);
-        Context::new(queue, worker, Arc::new(task), lease, (self.timeout, deadline))
+        let timeout = task.settings.timeout().unwrap_or(self.timeout);
+        let (lease, deadline) = (self.lease.clone(), now + timeout);
+        Context::new(queue, worker, Arc::new(task), lease, (timeout, deadline))
     }
 
-    fn is_over(&self, took: Duration) -> bool {
-        self.timed && took >= self.timeout
+    fn is_over(&self, running: &Running, now: Instant) -> bool {
+        self.timed && now.saturating_duration_since(running.since) >= running.timeout
     }
 
     /// Starts what comes next, for this runner: one task, or as many first
     /// attempts as there are. What came back before comes alone, so that one
-    /// bad task does not spoil its batch for ever. Those that were cancelled
-    /// while they waited are handed out beside, not started.
+    /// bad task does not spoil its batch for ever; so does what has a timeout of its
+    /// own. Those that were cancelled while they waited are handed out beside, not
+    /// started.
     pub(super) fn begin(
         &self,
         runner: u64,
@@ -116,7 +126,7 @@ impl Hand {
         let since = self.timer.now();
         let mut open: Vec<Context> = Vec::new();
         while let Some(task) = state.waiting.front() {
-            let single = !many || task.attempt > 1;
+            let single = !many || task.attempt > 1 || task.settings.timeout().is_some();
             if single && !open.is_empty() {
                 break;
             }
@@ -131,12 +141,17 @@ impl Hand {
                 break;
             }
         }
-        let Some(first) = open.first().map(|context| context.id) else {
+        let Some((first, timeout)) = open.first().map(|context| (context.id, context.timeout))
+        else {
             return (None, cancelled);
         };
         let started = open.clone();
-        self.lease.runs_until(Some(since + self.timeout));
-        state.running = Some(Running { open, first, since, told: None });
+        self.lease.runs_until(Some(since + timeout));
+        state.running = Some(Running { open, first, since, timeout, told: None });
+        if timeout < self.timeout {
+            // The overseer means to look again when the queue's timeout has passed.
+            self.lease.look_again();
+        }
         (Some(started), cancelled)
     }
 
@@ -148,7 +163,7 @@ impl Hand {
             return None;
         }
         let running = state.running.as_mut()?;
-        let late = self.is_over(self.timer.since(running.since));
+        let late = self.is_over(running, self.timer.now());
         let at = running.open.iter().position(|context| context.id == id)?;
         Some((running.open.swap_remove(at), late))
     }
@@ -165,7 +180,8 @@ impl Hand {
         self.lease.runs_until(None);
         self.tended(now);
         let took = now.saturating_duration_since(running.since);
-        Some(Ran { open: running.open, took, late: self.is_over(took), last })
+        let late = self.is_over(&running, now);
+        Some(Ran { open: running.open, took, late, last })
     }
 
     /// Gives the runner up: what it says from now on is not heard. Returns
@@ -203,7 +219,7 @@ impl Hand {
         let mut state = self.lock();
         let running = state.running.as_mut()?;
         let now = self.timer.now();
-        let over = self.is_over(now.saturating_duration_since(running.since));
+        let over = self.is_over(running, now);
         let why = why.or(over.then_some(Cancel::Timeout));
         if let Some(why) = why {
             // The first one as well when the handler settled it already: it
@@ -216,7 +232,7 @@ impl Hand {
         if (all || why.is_some()) && running.told.is_none() {
             running.told = Some(now);
         }
-        Some(running.told.map_or(running.since + self.timeout, |told| told + grace))
+        Some(running.told.map_or(running.since + running.timeout, |told| told + grace))
     }
 
     /// Whether what runs was told to stop, and its grace is over.

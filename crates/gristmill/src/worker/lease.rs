@@ -19,7 +19,7 @@ pub(crate) enum Cancel {
     Operator,
     /// The worker stops and its patience is over.
     Stop,
-    /// The queue's timeout passed.
+    /// Its timeout passed.
     Timeout,
 }
 
@@ -99,6 +99,11 @@ impl Lease {
     /// The lease went to someone else.
     pub(crate) fn lost(&self) {
         self.board.send_modify(|board| board.all = Some(Cancel::LeaseLost));
+    }
+
+    /// Makes who hears of cancels look, although there is none.
+    pub(crate) fn look_again(&self) {
+        self.board.send_modify(|_| {});
     }
 
     /// Why this task's handler should stop, if it should.

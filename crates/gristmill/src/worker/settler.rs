@@ -127,7 +127,7 @@ impl Settler {
         urgent: bool,
     ) {
         let why = hand.lease.cancelled(context.id);
-        match attempt::end(why, said, late, hand.timeout) {
+        match attempt::end(why, said, late, context.timeout) {
             Some(outcome) => self.push(hand, context, outcome, urgent),
             None => {
                 self.count(|report| report.lease_lost += 1);

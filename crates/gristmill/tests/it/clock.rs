@@ -19,8 +19,8 @@ use crate::{Mail, ticking, until};
 const HOUR: Duration = Duration::from_secs(3600);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A worker on the clock whose handler runs until it is cancelled, and what it
-/// tells.
+/// A worker on the clock whose handler runs until it is cancelled (but not for
+/// "quick"), and what it tells.
 struct Timed {
     clock: Arc<ManualClock>,
     begun: Arc<Notify>,
@@ -33,9 +33,12 @@ impl Timed {
         let (told, cancelled) = mpsc::unbounded_channel();
         let (begins, time) = (begun.clone(), clock.clone());
         let worker = Worker::new(mill).clock(clock.clone());
-        let worker = worker.handle(move |_: Mail, context: Context| {
+        let worker = worker.handle(move |mail: Mail, context: Context| {
             let (begins, time, told) = (begins.clone(), time.clone(), told.clone());
             async move {
+                if mail.to == "quick" {
+                    return Ok(());
+                }
                 begins.notify_one();
                 context.cancelled().await;
                 let _ = told.send(time.monotonic());
@@ -72,6 +75,48 @@ async fn a_timeout_passes_when_the_clock_does() {
         worker.stop().await.unwrap();
         let error = mill.inspect().task(id).await.unwrap().unwrap().error.unwrap();
         assert!(error.contains("timed out"), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tasks_own_timeout_passes_before_its_queues() {
+    side_by_side(every_store().await, |bad| async move {
+        let Bad { mill, .. } = bad;
+        mill.declare::<Mail>().lease(10 * HOUR).with(|s| s.timeout = Some(HOUR)).await.unwrap();
+        // Of one claim: when the first begins, the queue's timeout is waited for.
+        mill.put(Mail::to("quick")).priority(-1).await.unwrap();
+        let limit = Duration::from_secs(1);
+        let id = mill.put(Mail::to("own")).timeout(limit).await.unwrap().id();
+        let (mut t, worker) = Timed::new(&mill);
+        let worker = worker.start().await.unwrap();
+        t.begun.notified().await;
+        t.clock.advance(limit);
+        let told = tokio::time::timeout(MINUTE, t.cancelled.recv()).await;
+        assert_eq!(told.expect("it is told in time"), Some(limit));
+        until("it is told", async || worker.stats().report.not_done == 1).await;
+        worker.stop().await.unwrap();
+        let error = mill.inspect().task(id).await.unwrap().unwrap().error.unwrap();
+        assert_eq!(error, "timed out after 1s");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tasks_own_timeout_may_be_longer_than_its_queues() {
+    side_by_side(every_store().await, |bad| async move {
+        let Bad { mill, store, .. } = bad;
+        mill.declare::<Mail>().lease(10 * HOUR).with(|s| s.timeout = Some(MINUTE)).await.unwrap();
+        mill.put(Mail::to("own")).timeout(HOUR).await.unwrap();
+        let (mut t, worker) = Timed::new(&mill);
+        let worker = worker.stop_within(Duration::ZERO).start().await.unwrap();
+        t.begun.notified().await;
+        t.clock.advance(HOUR - MINUTE);
+        t.looks(&store).await;
+        assert!(t.cancelled.try_recv().is_err(), "its queue's minute is long over");
+        t.clock.advance(HOUR - t.clock.monotonic());
+        assert_eq!(t.cancelled.recv().await, Some(HOUR));
+        worker.stop().await.unwrap();
     })
     .await;
 }

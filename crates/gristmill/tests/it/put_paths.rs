@@ -8,7 +8,9 @@ use gristmill::schedule::{Finding, SCHEDULE_HEADER, Scheduler};
 use gristmill::sqlite::rusqlite::Connection;
 use gristmill::testing::TestMill;
 use gristmill::worker::Worker;
-use gristmill::{Context, Error, IntoPut, Mill, Payload, Put, Task, TaskType, Timestamp, Unbound};
+use gristmill::{
+    Backoff, Context, Error, IntoPut, Mill, Payload, Put, Task, TaskType, Timestamp, Unbound,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::timed;
@@ -19,8 +21,12 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Everything that can be said, about one mail.
 fn said(to: &str) -> Put<Unbound> {
     let put = Put::of(Mail::to(to)).key(to).group("g").source("s").priority(-3).delay(HOUR);
+    let put = put.timeout(HOUR).max_attempts(7).backoff(OWN);
     put.header("tenant", "acme")
 }
+
+const OWN: Backoff =
+    Backoff { base: Duration::from_millis(10), cap: Duration::from_secs(9), jitter: false };
 
 async fn all(mill: &Mill) -> Vec<Task> {
     let request = ListRequest { limit: 1_000, ..ListRequest::default() };
@@ -33,6 +39,9 @@ fn assert_said(task: &Task, to: &str) {
     assert_eq!((task.group.as_deref(), task.source.as_deref()), (Some("g"), Some("s")));
     assert_eq!(task.priority, -3);
     assert_eq!(task.headers["tenant"], "acme");
+    let own = &task.settings;
+    assert_eq!((own.timeout(), own.max_attempts()), (Some(HOUR), Some(Some(7))));
+    assert_eq!(own.backoff(), Some(OWN));
     assert!(task.run_at >= task.created_at.after(HOUR), "{task:?}");
 }
 

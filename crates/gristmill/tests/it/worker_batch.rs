@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gristmill::TaskState;
 use gristmill::port::Backoff;
 use gristmill::worker::{BatchContext, Outcome, Typed, When, Worker, fail, release_for, retry_in};
+use gristmill::{Put, TaskState};
 
 use crate::{Mail, mills, until};
 
@@ -47,6 +47,29 @@ async fn a_batch_handler_settles_some_and_its_return_the_rest() {
         assert_eq!((report.done, report.not_done), (8, 2));
         let stats = mill.inspect().queue("mails").await.unwrap();
         assert_eq!((stats.failed, stats.delayed, stats.processing), (1, 1, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_task_with_a_timeout_of_its_own_comes_by_itself() {
+    for (mill, _folder) in mills().await {
+        let puts = (0..5).map(|n| {
+            let put = Put::of(Mail::to(n));
+            if n == 2 { put.timeout(Duration::from_secs(7)) } else { put }
+        });
+        mill.put_all(puts).run().await.unwrap();
+        let batches = Arc::new(Mutex::new(Vec::new()));
+        let seen = batches.clone();
+        Worker::new(&mill)
+            .handle_batch(move |mails: Vec<Typed<Mail>>, batch: BatchContext| {
+                seen.lock().unwrap().push((mails.len(), batch.timeout.as_secs()));
+                async { Ok::<(), String>(()) }
+            })
+            .drain(true)
+            .run(never())
+            .await
+            .unwrap();
+        assert_eq!(*batches.lock().unwrap(), [(2, 900), (1, 7), (2, 900)]);
     }
 }
 

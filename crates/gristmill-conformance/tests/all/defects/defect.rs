@@ -78,6 +78,8 @@ defects! {
     BatchesSuspects => "rule_04",
     /// Tasks fail by their lease's end and nobody is told.
     FailsInSilence => "rule_04",
+    /// What a task says for itself is heard and not kept.
+    ForgetsOwnSettings => "rule_04",
     /// First in, first out, whatever was said of priority and time.
     IgnoresPriority => "rule_05",
     /// A claim for one source gets any.

@@ -167,6 +167,33 @@ BEGIN
 END
 $$;
 
+-- What holds for a task in place of its queue's settings, in the form that every
+-- program reads.
+CREATE FUNCTION gristmill.own_settings(p_timeout interval, p_max_attempts integer, p_backoff jsonb)
+RETURNS jsonb
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF extract(epoch FROM p_timeout) NOT BETWEEN 0.000001 AND 31622400 THEN
+        PERFORM gristmill.refuse('timeout',
+            format('is %s: it is more than nothing and at most a year', p_timeout));
+    ELSIF p_max_attempts < 1 THEN
+        PERFORM gristmill.refuse('max_attempts',
+            format('is %s: it is 1 or more; 2147483647 is as good as no limit', p_max_attempts));
+    ELSIF p_backoff IS NOT NULL AND jsonb_typeof(p_backoff) <> 'object' THEN
+        PERFORM gristmill.refuse('backoff',
+            format('is %s: it is an object such as {"base": 1, "cap": 60}', p_backoff));
+    ELSIF EXISTS (SELECT 1 FROM jsonb_each(p_backoff) b
+                   WHERE b.key NOT IN ('base', 'cap', 'jitter')
+                      OR b.key = 'jitter' AND jsonb_typeof(b.value) <> 'boolean') THEN
+        PERFORM gristmill.refuse('backoff', format('is %s: it has base, cap and jitter, which is '
+            'true or false', p_backoff));
+    END IF;
+    RETURN gristmill.stored_settings(jsonb_strip_nulls(jsonb_build_object(
+        'timeout', extract(epoch FROM p_timeout), 'max_attempts', p_max_attempts,
+        'backoff', p_backoff)));
+END
+$$;
+
 -- A task's id and a claim's token, as every settlement names them.
 CREATE FUNCTION gristmill.check_held(p_id bigint, p_token uuid) RETURNS void
 LANGUAGE plpgsql AS $$

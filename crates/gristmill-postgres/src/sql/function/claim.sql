@@ -482,7 +482,7 @@ CREATE FUNCTION gristmill.claim_tasks(
     now timestamptz, lease bigint, paused boolean, next_due timestamptz, swept bigint,
     id bigint, payload bytea, encoding smallint, key text, grp text, source text,
     priority smallint, attempt integer, claims integer, created_at timestamptz,
-    run_at timestamptz, prev_run_at timestamptz, headers text, expiries smallint,
+    run_at timestamptz, prev_run_at timestamptz, headers text, settings text, expiries smallint,
     concurrent integer, slot integer, failed bigint[], clean boolean, held_back bigint
 )
 LANGUAGE plpgsql
@@ -530,8 +530,8 @@ BEGIN
         RETURN QUERY SELECT v_now, v_micros, true,
             NULL::timestamptz, NULL::bigint, NULL::bigint, NULL::bytea, NULL::smallint,
             NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
-            NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::smallint,
-            NULL::integer, NULL::integer, NULL::bigint[], false, NULL::bigint;
+            NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::text,
+            NULL::smallint, NULL::integer, NULL::integer, NULL::bigint[], false, NULL::bigint;
         RETURN;
     END IF;
     v_clean := NOT EXISTS (SELECT 1 FROM gristmill.deadline d
@@ -620,8 +620,8 @@ BEGIN
             gristmill.next_due(v_queue.number, p_source, v_now), v_swept, NULL::bigint,
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
-            NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
-            v_failed, v_clean, v_held;
+            NULL::timestamptz, NULL::text, NULL::text, NULL::smallint, NULL::integer,
+            NULL::integer, v_failed, v_clean, v_held;
         RETURN;
     END IF;
     IF v_queue.count OR v_queue.slots IS NOT NULL THEN
@@ -646,8 +646,8 @@ BEGIN
         RETURN QUERY SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, NULL::bigint,
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
-            NULL::timestamptz, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
-            v_failed, v_clean, NULL::bigint;
+            NULL::timestamptz, NULL::text, NULL::text, NULL::smallint, NULL::integer,
+            NULL::integer, v_failed, v_clean, NULL::bigint;
     END IF;
     IF v_lease < v_queue.lease AND v_lease < gristmill.longest_quiet() THEN
         -- It may run out before the others look again by themselves.
@@ -661,10 +661,10 @@ BEGIN
          WHERE t.ctid = ANY (v_places)
         RETURNING ROW (t.id, t.created_at, t.run_at, t.queue, t.attempts, t.claims, t.expiries,
                       t.started_releases, t.priority, t.encoding, t.unique_active, t.key, t.grp,
-                      t.source, t.headers, t.payload, t.prev_run_at, t.claimed_at, t.settled,
+                      t.source, t.headers, t.settings, t.payload, t.prev_run_at, t.claimed_at, t.settled,
                       t.error, t.history, t.note, t.note_by)::gristmill.held AS task,
                   t.id, t.payload, t.encoding, t.key, t.grp, t.source, t.priority,
-                  t.attempts, t.claims, t.created_at, t.run_at, t.prev_run_at, t.headers,
+                  t.attempts, t.claims, t.created_at, t.run_at, t.prev_run_at, t.headers, t.settings,
                   t.expiries
     ), leased AS (
         INSERT INTO gristmill.lease (token, claimed_at, queue, slot, grp, worker, open, keyed,
@@ -689,7 +689,7 @@ BEGIN
     )
     SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, g.id, g.payload, g.encoding,
            g.key::text, g.grp::text, g.source::text, g.priority, g.attempts + 1, g.claims + 1,
-           g.created_at, g.run_at, g.prev_run_at, g.headers::text, g.expiries, v_count, v_slot,
+           g.created_at, g.run_at, g.prev_run_at, g.headers::text, g.settings::text, g.expiries, v_count, v_slot,
            NULL::bigint[], v_clean, NULL::bigint
       FROM gone g;
 END

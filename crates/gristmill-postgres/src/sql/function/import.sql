@@ -51,13 +51,13 @@ BEGIN
         -- Holds no place: many may stand per key.
         INSERT INTO gristmill.failed (id, created_at, run_at, queue, attempts, claims, expiries,
             started_releases, priority, encoding, slotted, unique_active, key, grp, source,
-            headers, payload, prev_run_at, claimed_at, settled, error, history, note, note_by,
-            failed_at)
+            headers, settings, payload, prev_run_at, claimed_at, settled, error, history, note,
+            note_by, failed_at)
         VALUES (v_task.id, v_task.created_at, v_task.run_at, v_task.queue, v_task.attempts,
             v_task.claims, v_task.expiries, v_task.started_releases, v_task.priority,
             v_task.encoding, v_task.slotted, v_task.unique_active, v_task.key, v_task.grp,
-            v_task.source, v_task.headers, v_task.payload, v_task.prev_run_at, v_task.claimed_at,
-            v_task.settled, v_task.error, v_task.history, v_task.note, v_task.note_by,
+            v_task.source, v_task.headers, v_task.settings, v_task.payload, v_task.prev_run_at,
+            v_task.claimed_at, v_task.settled, v_task.error, v_task.history, v_task.note, v_task.note_by,
             v_task.failed_at);
         INSERT INTO gristmill.delta (at, queue, failed_now, put)
         VALUES (p_now, p_queue.number, 1, 1);
@@ -85,13 +85,13 @@ BEGIN
     IF v_holder IS NULL THEN
         INSERT INTO gristmill.task (id, created_at, run_at, queue, attempts, claims, expiries,
             started_releases, priority, encoding, blocked, in_flight, delayed, slotted,
-            unique_active, key, grp, source, headers, payload, prev_run_at, claimed_at, settled,
-            error, history, note, note_by)
+            unique_active, key, grp, source, headers, settings, payload, prev_run_at, claimed_at,
+            settled, error, history, note, note_by)
         VALUES (v_task.id, v_task.created_at, v_task.run_at, v_task.queue, v_task.attempts,
             v_task.claims, v_task.expiries, v_task.started_releases, v_task.priority,
             v_task.encoding, v_task.blocked, v_task.in_flight, v_task.delayed, v_task.slotted,
             v_task.unique_active, v_task.key, v_task.grp, v_task.source, v_task.headers,
-            v_task.payload, v_task.prev_run_at, v_task.claimed_at, v_task.settled, v_task.error,
+            v_task.settings, v_task.payload, v_task.prev_run_at, v_task.claimed_at, v_task.settled, v_task.error,
             v_task.history, v_task.note, v_task.note_by)
         ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING;
         IF NOT FOUND THEN

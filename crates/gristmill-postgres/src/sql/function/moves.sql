@@ -122,8 +122,8 @@ BEGIN
         WITH ended AS MATERIALIZED (
             SELECT t.id, t.created_at, t.run_at, t.queue, t.attempts + 1 AS attempts,
                    t.claims + 1 AS claims, t.expiries, t.started_releases, t.priority, t.encoding,
-                   t.unique_active, t.key, t.grp, t.source, t.headers, t.payload, t.prev_run_at,
-                   t.began AS claimed_at,
+                   t.unique_active, t.key, t.grp, t.source, t.headers, t.settings, t.payload,
+                   t.prev_run_at, t.began AS claimed_at,
                    CASE WHEN t.outcome = 'expired' THEN t.settled ELSE t.token END AS settled,
                    t.note, t.note_by, t.position, t.outcome,
                    n.became, n.run_at AS next_run_at, n.prev_run_at AS next_prev_run_at,
@@ -146,22 +146,33 @@ BEGIN
                           p_errors, p_ats, p_started, v_entries)
                 AS t (id, created_at, run_at, queue, attempts, claims, expiries,
                       started_releases, priority, encoding, unique_active, key, grp, source,
-                      headers, payload, prev_run_at, claimed_at, settled, error, history, note,
-                      note_by, token, began, cancel, position, outcome, said, at, started, entry)
+                      headers, settings, payload, prev_run_at, claimed_at, settled, error, history,
+                      note, note_by, token, began, cancel, position, outcome, said, at, started, entry)
               JOIN gristmill.queue q ON q.number = t.queue
              CROSS JOIN LATERAL gristmill.after_attempt(t.outcome, t.said, t.at, t.started,
                        t.cancel, t.id, t.attempts + 1, t.claims + 1, t.expiries,
-                       t.started_releases, t.run_at, t.prev_run_at, q.max_attempts,
-                       q.backoff_base, q.backoff_cap, q.backoff_jitter, p_free, p_now) n
+                       t.started_releases, t.run_at, t.prev_run_at,
+                       CASE WHEN t.settings IS NULL THEN q.max_attempts
+                            ELSE gristmill.own_attempts(t.settings, q.max_attempts) END,
+                       CASE WHEN t.settings IS NULL THEN q.backoff_base
+                            ELSE gristmill.own_number(t.settings, '{backoff,base}', 0,
+                                     q.backoff_base) END,
+                       CASE WHEN t.settings IS NULL THEN q.backoff_cap
+                            ELSE gristmill.own_number(t.settings, '{backoff,cap}', 0,
+                                     q.backoff_cap) END,
+                       CASE WHEN jsonb_typeof(t.settings #> '{backoff,jitter}') = 'boolean'
+                            THEN (t.settings #> '{backoff,jitter}')::boolean
+                            ELSE q.backoff_jitter END, p_free, p_now) n
         ), back AS (
             -- A task that goes back keeps its key's in-flight place.
             INSERT INTO gristmill.task (id, created_at, run_at, queue, attempts, claims, expiries,
                 started_releases, priority, encoding, in_flight, delayed, slotted, unique_active,
-                key, grp, source, headers, payload, prev_run_at, claimed_at, settled, error,
-                history, note, note_by)
+                key, grp, source, headers, settings, payload, prev_run_at, claimed_at, settled,
+                error, history, note, note_by)
             SELECT e.id, e.created_at, e.next_run_at, e.queue, e.next_attempts, e.claims,
                    e.next_expiries, e.next_releases, e.priority, e.encoding, true,
-                   e.next_run_at > p_now, e.slotted, e.unique_active, e.key, e.grp, e.source, e.headers, e.payload,
+                   e.next_run_at > p_now, e.slotted, e.unique_active, e.key, e.grp, e.source, e.headers,
+                   e.settings, e.payload,
                    e.next_prev_run_at, e.claimed_at, e.settled, e.error, e.history, e.note,
                    e.note_by
               FROM ended e WHERE e.became = 1
@@ -172,21 +183,23 @@ BEGIN
         ), lost AS (
             INSERT INTO gristmill.failed (id, created_at, run_at, queue, attempts, claims,
                 expiries, started_releases, priority, encoding, unique_active, key, grp, source,
-                headers, payload, prev_run_at, claimed_at, settled, error, history, note, note_by,
+                headers, settings, payload, prev_run_at, claimed_at, settled, error, history, note,
+                note_by,
                 failed_at)
             SELECT e.id, e.created_at, e.run_at, e.queue, e.attempts, e.claims, e.expiries,
                    e.started_releases, e.priority, e.encoding, e.unique_active, e.key, e.grp,
-                   e.source, e.headers, e.payload, e.prev_run_at, e.claimed_at, e.settled,
+                   e.source, e.headers, e.settings, e.payload, e.prev_run_at, e.claimed_at, e.settled,
                    e.last_error, e.history, e.note, e.note_by, p_now
               FROM ended e WHERE e.became = 2
         ), kept AS (
             INSERT INTO gristmill.done (id, created_at, run_at, queue, attempts, claims,
                 expiries, started_releases, priority, encoding, unique_active, key, grp, source,
-                headers, payload, prev_run_at, claimed_at, settled, error, history, note, note_by,
+                headers, settings, payload, prev_run_at, claimed_at, settled, error, history, note,
+                note_by,
                 resolved_at)
             SELECT e.id, e.created_at, e.run_at, e.queue, e.attempts, e.claims, e.expiries,
                    e.started_releases, e.priority, e.encoding, e.unique_active, e.key, e.grp,
-                   e.source, e.headers, e.payload, e.prev_run_at, e.claimed_at, e.settled,
+                   e.source, e.headers, e.settings, e.payload, e.prev_run_at, e.claimed_at, e.settled,
                    e.error, e.history, e.note, e.note_by, p_now
               FROM ended e WHERE e.became = 0 AND e.is_kept
         ), counted AS (

@@ -8,6 +8,15 @@ CREATE VIEW gristmill.tasks AS
 SELECT s.id, q.name::text AS queue, s.state, s.blocked, s.key::text AS key,
        s.grp::text AS "group", s.source::text AS source, s.priority, s.attempts, s.claims,
        s.expiries, s.error, gristmill.as_json(s.payload, s.encoding) AS payload, s.headers,
+       -- What is its own, not its queue's; spans of the backoff in seconds.
+       gristmill.span(gristmill.own_number(s.settings, '{timeout}', 1, NULL)) AS timeout,
+       CASE jsonb_typeof(s.settings -> 'max_attempts') WHEN 'null' THEN 'unlimited'
+            ELSE s.settings ->> 'max_attempts' END AS max_attempts,
+       CASE WHEN s.settings -> 'backoff' IS NOT NULL
+            THEN jsonb_build_object(
+                     'base', gristmill.own_number(s.settings, '{backoff,base}', 0, NULL) / 1e6,
+                     'cap', gristmill.own_number(s.settings, '{backoff,cap}', 0, NULL) / 1e6,
+                     'jitter', s.settings #> '{backoff,jitter}') END AS backoff,
        s.created_at, s.run_at, s.claimed_at, s.worker, s.until AS lease_until,
        s.cancel_requested, s.failed_at, s.note, s.note_by, s.resolved_by, s.resolved_at,
        s.slot, s.history, s.payload AS raw

@@ -36,6 +36,35 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                           ELSE p_base << p_returns END END::bigint
 $$;
 
+-- What a task says in place of its queue's setting: a number from p_least on, or what
+-- the queue says. Whatever else stands there is not this function's to refuse, for it is
+-- asked for many tasks at once. Not for those that say nothing: it has the cost of an
+-- operator, or what it is given to would be called a task as well.
+CREATE FUNCTION gristmill.own_number(
+    p_settings jsonb, p_path text[], p_least bigint, p_queues bigint
+) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1 AS $$
+DECLARE
+    v_said jsonb := p_settings #> p_path;
+BEGIN
+    IF jsonb_typeof(v_said) = 'number' AND v_said::numeric BETWEEN p_least AND 2147483647000000 THEN
+        RETURN trunc(v_said::numeric);
+    END IF;
+    RETURN p_queues;
+END
+$$;
+
+-- The same of max_attempts, where null is without limit.
+CREATE FUNCTION gristmill.own_attempts(p_settings jsonb, p_queues integer) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1 AS $$
+BEGIN
+    IF jsonb_typeof(p_settings -> 'max_attempts') = 'null' THEN
+        RETURN NULL;
+    END IF;
+    RETURN least(gristmill.own_number(p_settings, '{max_attempts}', 1, p_queues), 2147483647);
+END
+$$;
+
 -- A text cut to p_bytes in its middle, at characters' borders, with a note of how
 -- much was left out: what went wrong stands at an error's beginning or at its end.
 CREATE FUNCTION gristmill.cut(p_text text, p_bytes integer DEFAULT 4096) RETURNS text

@@ -63,7 +63,7 @@ $$;
 CREATE FUNCTION gristmill.put_one(
     p_queue gristmill.queue, p_payload bytea, p_encoding smallint, p_key text, p_group text,
     p_source text, p_priority smallint, p_run_at timestamptz, p_said boolean, p_caller_id text,
-    p_headers jsonb, p_room bigint, p_id bigint, p_inside boolean, p_now timestamptz
+    p_headers jsonb, p_settings jsonb, p_room bigint, p_id bigint, p_inside boolean, p_now timestamptz
 ) RETURNS gristmill.put_answer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -122,7 +122,7 @@ BEGIN
             v_delayed := NOT v_standing.blocked AND v_run_at > p_now;
             UPDATE gristmill.task t
                SET payload = p_payload, encoding = p_encoding, headers = p_headers,
-                   priority = least(t.priority, p_priority), run_at = v_run_at, delayed = v_delayed
+                   settings = p_settings, priority = least(t.priority, p_priority), run_at = v_run_at, delayed = v_delayed
              WHERE t.id = v_standing.id AND NOT t.in_flight AND t.run_at = v_standing.run_at
                AND t.blocked = v_standing.blocked;
             -- Claimed or moved by somebody meanwhile: look again.
@@ -151,9 +151,9 @@ BEGIN
             IF p_inside AND v_answer.id > 0 THEN
                 PERFORM gristmill.stands_still(v_standing.id, p_queue.number, p_key);
                 INSERT INTO gristmill.marker (queue, key, in_flight, priority, encoding, run_at,
-                    grp, source, headers, payload)
+                    grp, source, headers, settings, payload)
                 VALUES (p_queue.number, p_key, v_standing.id IS NULL, p_priority, p_encoding,
-                    p_run_at, p_group, p_source, p_headers, p_payload);
+                    p_run_at, p_group, p_source, p_headers, p_settings, p_payload);
             END IF;
             RETURN v_answer;
         END IF;
@@ -165,10 +165,11 @@ BEGIN
         END IF;
         v_delayed := v_flight IS NULL AND p_run_at > p_now;
         INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, blocked, delayed,
-            slotted, unique_active, encoding, key, grp, source, headers, payload)
+            slotted, unique_active, encoding, key, grp, source, headers, settings, payload)
         VALUES (coalesce(p_id, nextval('gristmill.task_id')), p_queue.number, p_priority,
             p_run_at, p_now, v_flight IS NOT NULL, v_delayed, p_queue.slots IS NOT NULL,
-            p_queue.unique_active, p_encoding, p_key, p_group, p_source, p_headers, p_payload)
+            p_queue.unique_active, p_encoding, p_key, p_group, p_source, p_headers,
+            p_settings, p_payload)
         ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
         RETURNING 0, id, NULL, NULL, NULL INTO v_answer;
         CONTINUE WHEN NOT FOUND;
@@ -332,7 +333,7 @@ CREATE FUNCTION gristmill.put_each(
     p_queue gristmill.queue, p_positions integer[], p_payloads bytea[], p_encodings smallint[],
     p_keys text[], p_groups text[], p_sources text[], p_priorities smallint[],
     p_run_ats timestamptz[], p_delays bigint[], p_caller_ids text[], p_headers text[],
-    p_room bigint, p_rehearsal boolean, p_inside boolean, p_now timestamptz
+    p_settings text[], p_room bigint, p_rehearsal boolean, p_inside boolean, p_now timestamptz
 ) RETURNS gristmill.put_answer[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -380,7 +381,8 @@ BEGIN
                 p_groups[i], p_sources[i], coalesce(p_priorities[i], 0::smallint),
                 coalesce(p_run_ats[i], gristmill.later(p_now, gristmill.span(p_delays[i])), p_now),
                 p_run_ats[i] IS NOT NULL OR p_delays[i] IS NOT NULL, p_caller_ids[i],
-                p_headers[i]::jsonb, CASE WHEN v_ids[i] > 0 THEN NULL ELSE v_room END,
+                p_headers[i]::jsonb, p_settings[i]::jsonb,
+                CASE WHEN v_ids[i] > 0 THEN NULL ELSE v_room END,
                 CASE WHEN p_rehearsal THEN -i::bigint ELSE nullif(v_ids[i], 0) END, p_inside,
                 p_now);
             IF v_answers[i].outcome = 0 AND NOT coalesce(v_ids[i] > 0, false) THEN
@@ -435,6 +437,7 @@ CREATE FUNCTION gristmill.put_many(
     p_headers text[] DEFAULT NULL, p_atomic boolean DEFAULT false,
     p_outside boolean DEFAULT true, p_own boolean DEFAULT false, p_patience integer DEFAULT NULL,
     p_refused integer DEFAULT 0, p_now timestamptz DEFAULT NULL, p_inside boolean DEFAULT NULL,
+    p_settings text[] DEFAULT NULL,
     OUT is_known boolean, OUT outcomes smallint[], OUT ids bigint[], OUT run_ats timestamptz[],
     OUT sources text[], OUT details text[], OUT capacity bigint, OUT bind_table text,
     OUT bind_column text
@@ -455,7 +458,7 @@ DECLARE
     -- Nothing but payloads and keys was said: most puts. Their statements name
     -- fewer columns, and setting a statement up is most of a small put's cost.
     v_plain    boolean := num_nonnulls(p_encodings, p_groups, p_sources, p_priorities, p_run_ats,
-                                       p_delays, p_headers) = 0;
+                                       p_delays, p_headers, p_settings) = 0;
     -- So few that one statement for all of them is cheaper than another one for
     -- those without a key, although each is inserted with more care.
     v_few      boolean := p_keys IS NOT NULL AND cardinality(p_payloads) <= 32;
@@ -500,7 +503,7 @@ BEGIN
             BEGIN
                 v_answers := gristmill.put_each(v_queue, NULL, p_payloads, p_encodings, p_keys,
                     p_groups, p_sources, p_priorities, p_run_ats, p_delays, p_caller_ids,
-                    p_headers, v_room, v_rehearsal = 1, v_inside, v_now);
+                    p_headers, p_settings, v_room, v_rehearsal = 1, v_inside, v_now);
                 IF v_rehearsal = 1 OR EXISTS (SELECT 1 FROM unnest(v_answers) a
                                                WHERE a.outcome IN (1, 3)) THEN
                     RAISE EXCEPTION USING ERRCODE = 'GM001';
@@ -520,7 +523,7 @@ BEGIN
        OR (p_keys IS NOT NULL AND (v_queue.on_duplicate <> 'skip' OR v_queue.unique_active)) THEN
         v_answers := gristmill.put_each(v_queue, NULL, p_payloads, p_encodings, p_keys,
             p_groups, p_sources, p_priorities, p_run_ats, p_delays, p_caller_ids, p_headers,
-            v_room, false, v_inside, v_now);
+            p_settings, v_room, false, v_inside, v_now);
     ELSE
         -- Many at once, in a few statements whatever their number. First the
         -- keys: which positions stand for nothing new? Usually none.
@@ -556,15 +559,16 @@ BEGIN
                 v_late := NULL;
                 IF v_inside THEN
                     INSERT INTO gristmill.marker (queue, key, in_flight, priority, encoding,
-                        run_at, grp, source, headers, payload)
+                        run_at, grp, source, headers, settings, payload)
                     SELECT v_queue.number, g.key, false, coalesce(g.priority, 0),
                            coalesce(g.encoding, 0), coalesce(g.at,
                                gristmill.later(v_now, gristmill.span(g.delay)), v_now),
-                           g.grp, g.source, g.headers::jsonb, g.payload
+                           g.grp, g.source, g.headers::jsonb, g.settings::jsonb, g.payload
                       FROM unnest(p_payloads, p_encodings, p_keys, p_groups, p_sources,
-                                  p_priorities, p_run_ats, p_delays, p_headers, v_answers)
+                                  p_priorities, p_run_ats, p_delays, p_headers, p_settings,
+                                  v_answers)
                         AS g (payload, encoding, key, grp, source, priority, at, delay, headers,
-                              outcome, id, stands_at, stands_for, detail)
+                              settings, outcome, id, stands_at, stands_for, detail)
                      WHERE g.outcome = 1 AND g.id > 0;
                 END IF;
             END IF;
@@ -592,13 +596,15 @@ BEGIN
         ELSE
             WITH entered AS (
                 INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, delayed,
-                    slotted, unique_active, encoding, grp, source, headers, payload)
+                    slotted, unique_active, encoding, grp, source, headers, settings, payload)
                 SELECT g.id, v_queue.number, coalesce(g.priority, 0), w.run_at, v_now,
                        w.run_at > v_now, v_queue.slots IS NOT NULL, v_queue.unique_active,
-                       coalesce(g.encoding, 0), g.grp, g.source, g.headers::jsonb, g.payload
+                       coalesce(g.encoding, 0), g.grp, g.source, g.headers::jsonb, g.settings::jsonb,
+                       g.payload
                   FROM unnest(ids, p_payloads, p_encodings, p_keys, p_groups, p_sources,
-                              p_priorities, p_run_ats, p_delays, p_headers)
-                    AS g (id, payload, encoding, key, grp, source, priority, at, delay, headers)
+                              p_priorities, p_run_ats, p_delays, p_headers, p_settings)
+                    AS g (id, payload, encoding, key, grp, source, priority, at, delay, headers,
+                          settings)
                  CROSS JOIN LATERAL (SELECT coalesce(g.at,
                      gristmill.later(v_now, gristmill.span(g.delay)), v_now) AS run_at) w
                  WHERE g.key IS NULL
@@ -630,14 +636,16 @@ BEGIN
         ELSIF p_keys IS NOT NULL THEN
             WITH entered AS (
                 INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, blocked,
-                    delayed, slotted, unique_active, encoding, key, grp, source, headers, payload)
+                    delayed, slotted, unique_active, encoding, key, grp, source, headers, settings,
+                    payload)
                 SELECT g.id, v_queue.number, coalesce(g.priority, 0), w.run_at, v_now, w.blocked,
                        w.run_at > v_now AND NOT w.blocked, v_queue.slots IS NOT NULL,
                        v_queue.unique_active, coalesce(g.encoding, 0), g.key, g.grp, g.source,
-                       g.headers::jsonb, g.payload
+                       g.headers::jsonb, g.settings::jsonb, g.payload
                   FROM unnest(ids, p_payloads, p_encodings, p_keys, p_groups, p_sources,
-                              p_priorities, p_run_ats, p_delays, p_headers)
-                    AS g (id, payload, encoding, key, grp, source, priority, at, delay, headers)
+                              p_priorities, p_run_ats, p_delays, p_headers, p_settings)
+                    AS g (id, payload, encoding, key, grp, source, priority, at, delay, headers,
+                          settings)
                  CROSS JOIN LATERAL (SELECT
                      coalesce(g.at, gristmill.later(v_now, gristmill.span(g.delay)), v_now)
                          AS run_at,
@@ -677,7 +685,7 @@ BEGIN
             IF v_late IS NOT NULL THEN
                 v_again := gristmill.put_each(v_queue, v_late, p_payloads, p_encodings, p_keys,
                     p_groups, p_sources, p_priorities, p_run_ats, p_delays, p_caller_ids,
-                    p_headers, NULL, false, v_inside, v_now);
+                    p_headers, p_settings, NULL, false, v_inside, v_now);
                 FOR i IN 1..cardinality(v_late) LOOP
                     v_answers[v_late[i]] := v_again[i];
                 END LOOP;
@@ -804,14 +812,15 @@ BEGIN
                array_agg(t.source::text ORDER BY t.id) AS sources,
                array_agg(t.priority ORDER BY t.id) AS priorities,
                array_agg(t.run_at ORDER BY t.id) AS run_ats,
-               array_agg(t.headers::text ORDER BY t.id) AS headers
+               array_agg(t.headers::text ORDER BY t.id) AS headers,
+               array_agg(t.settings::text ORDER BY t.id) AS settings
           FROM taken t JOIN gristmill.queue q ON q.number = t.queue
          GROUP BY q.number, q.name ORDER BY q.name
     LOOP
         SELECT * INTO v_put FROM gristmill.put_many(v_some.name, v_some.payloads,
             v_some.encodings, v_some.keys, v_some.groups, v_some.sources, v_some.priorities,
             v_some.run_ats, NULL, NULL, v_some.headers, p_outside => false, p_inside => false,
-            p_patience => p_patience, p_now => p_now);
+            p_patience => p_patience, p_now => p_now, p_settings => v_some.settings);
         v_new := CASE WHEN v_put.outcomes IS NULL THEN cardinality(v_some.keys)
                       ELSE (SELECT count(*) FROM unnest(v_put.outcomes) o WHERE o = 0) END;
         -- Counted as duplicates when they were answered so.

@@ -226,7 +226,8 @@ BEGIN
         p_delays => ARRAY[(v_task ->> 'delay')::bigint],
         p_headers => ARRAY[(coalesce(v_task -> 'headers', '{}') || jsonb_build_object(
             'gristmill-schedule', $1, 'gristmill-fire',
-            to_char(v_now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')))::text]);
+            to_char(v_now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')))::text],
+        p_settings => CASE WHEN v_task ? 'settings' THEN ARRAY[(v_task -> 'settings')::text] END);
     IF NOT v_put.is_known THEN
         PERFORM gristmill.known_queue(v_said ->> 'queue');
     ELSIF v_put.outcomes[1] = 3 THEN

@@ -637,6 +637,7 @@ CREATE FUNCTION gristmill.settle_many(
     f_caller_ids text[] DEFAULT NULL, f_headers text[] DEFAULT NULL,
     p_own boolean DEFAULT false, p_patience integer DEFAULT NULL, p_free integer DEFAULT 20,
     p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL, p_in_turn boolean DEFAULT false,
+    f_settings text[] DEFAULT NULL,
     OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken text[],
     OUT follow_ups smallint[], OUT follow_ids bigint[], OUT follow_run_ats timestamptz[],
     OUT follow_sources text[], OUT follow_details text[], OUT is_refused boolean,
@@ -683,7 +684,7 @@ BEGIN
         SELECT * INTO v_some FROM gristmill.settle_in_turn(p_tokens, p_ids, p_outcomes, p_errors,
             p_ats, p_delays, p_started, f_of, f_queues, f_payloads, f_encodings, f_keys, f_groups,
             f_sources, f_priorities, f_run_ats, f_delays, f_caller_ids, f_headers, p_own, p_free,
-            p_kept, v_now, p_now);
+            p_kept, v_now, p_now, f_settings);
         answers := v_some.answers;
         became := v_some.became;
         run_ats := v_some.run_ats;
@@ -740,11 +741,13 @@ BEGIN
                    CASE WHEN count(f.caller_id) > 0 THEN array_agg(f.caller_id ORDER BY f.nth) END
                        AS caller_ids,
                    array_agg(f.headers ORDER BY f.nth)
-                       FILTER (WHERE f_headers IS NOT NULL) AS headers
+                       FILTER (WHERE f_headers IS NOT NULL) AS headers,
+                   array_agg(f.settings ORDER BY f.nth)
+                       FILTER (WHERE f_settings IS NOT NULL) AS settings
               FROM unnest(f_of, f_queues, f_payloads, f_encodings, f_keys, f_groups, f_sources,
-                          f_priorities, f_run_ats, f_delays, f_caller_ids, f_headers)
+                          f_priorities, f_run_ats, f_delays, f_caller_ids, f_headers, f_settings)
                    WITH ORDINALITY AS f (of, queue, payload, encoding, key, grp, source, priority,
-                                         run_at, delay, caller_id, headers, nth)
+                                         run_at, delay, caller_id, headers, settings, nth)
              WHERE coalesce(answers[abs(f.of)], 0) = 0
              GROUP BY f.queue, f.of > 0 ORDER BY f.queue COLLATE "C"
         LOOP
@@ -757,7 +760,8 @@ BEGIN
             SELECT * INTO v_put FROM gristmill.put_many(v_some.queue, v_some.payloads,
                 v_some.encodings, v_some.keys, v_some.groups, v_some.sources, v_some.priorities,
                 v_some.run_ats, v_some.delays, v_some.caller_ids, v_some.headers,
-                p_outside => false, p_inside => NOT p_own, p_now => v_now);
+                p_outside => false, p_inside => NOT p_own, p_now => v_now,
+                p_settings => v_some.settings);
             IF v_put.outcomes IS NULL THEN
                 -- The common answer: all of them stand.
                 FOR i IN 1..cardinality(v_some.nths) LOOP
@@ -800,7 +804,7 @@ CREATE FUNCTION gristmill.settle_in_turn(
     f_encodings smallint[], f_keys text[], f_groups text[], f_sources text[],
     f_priorities smallint[], f_run_ats timestamptz[], f_delays bigint[], f_caller_ids text[],
     f_headers text[], p_own boolean, p_free integer, p_kept integer, p_now timestamptz,
-    p_clock timestamptz,
+    p_clock timestamptz, f_settings text[],
     OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken text[],
     OUT follow_ups smallint[], OUT follow_ids bigint[], OUT follow_run_ats timestamptz[],
     OUT follow_sources text[], OUT follow_details text[], OUT is_refused boolean,
@@ -837,7 +841,7 @@ BEGIN
                 f_keys[v_from:v_to], f_groups[v_from:v_to], f_sources[v_from:v_to],
                 f_priorities[v_from:v_to], f_run_ats[v_from:v_to], f_delays[v_from:v_to],
                 f_caller_ids[v_from:v_to], f_headers[v_from:v_to], p_own, NULL, p_free, p_kept,
-                coalesce(p_clock, p_now));
+                coalesce(p_clock, p_now), f_settings => f_settings[v_from:v_to]);
             FOR j IN coalesce(v_from, 1)..coalesce(v_to, 0) LOOP
                 follow_ups[j] := v_one.follow_ups[j - v_from + 1];
                 follow_ids[j] := v_one.follow_ids[j - v_from + 1];

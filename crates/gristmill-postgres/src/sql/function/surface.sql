@@ -15,7 +15,8 @@
 CREATE FUNCTION gristmill.enqueue(
     queue text, payload jsonb, key text DEFAULT NULL, delay interval DEFAULT NULL,
     run_at timestamptz DEFAULT NULL, priority integer DEFAULT 0, "group" text DEFAULT NULL,
-    source text DEFAULT NULL, caller_id text DEFAULT NULL, headers jsonb DEFAULT NULL
+    source text DEFAULT NULL, caller_id text DEFAULT NULL, headers jsonb DEFAULT NULL,
+    timeout interval DEFAULT NULL, max_attempts integer DEFAULT NULL, backoff jsonb DEFAULT NULL
 ) RETURNS TABLE (outcome text, id bigint, reason text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -42,7 +43,8 @@ BEGIN
         CASE WHEN $6 <> 0 THEN ARRAY[$6::smallint] END,
         CASE WHEN $7 IS NOT NULL THEN ARRAY[$7] END,
         CASE WHEN $8 IS NOT NULL THEN ARRAY[$8] END,
-        CASE WHEN $9 IS NOT NULL THEN ARRAY[$9] END, $10) e;
+        CASE WHEN $9 IS NOT NULL THEN ARRAY[$9] END, $10,
+        CASE WHEN num_nonnulls($11, $12, $13) > 0 THEN gristmill.own_settings($11, $12, $13) END) e;
 END
 $$;
 
@@ -54,7 +56,8 @@ CREATE FUNCTION gristmill.enqueue_many(
     run_at timestamptz DEFAULT NULL, priority integer DEFAULT 0, "group" text DEFAULT NULL,
     source text DEFAULT NULL, caller_ids text[] DEFAULT NULL, headers jsonb DEFAULT NULL,
     delays interval[] DEFAULT NULL, run_ats timestamptz[] DEFAULT NULL,
-    priorities integer[] DEFAULT NULL, groups text[] DEFAULT NULL, sources text[] DEFAULT NULL
+    priorities integer[] DEFAULT NULL, groups text[] DEFAULT NULL, sources text[] DEFAULT NULL,
+    timeout interval DEFAULT NULL, max_attempts integer DEFAULT NULL, backoff jsonb DEFAULT NULL
 ) RETURNS TABLE (nth integer, outcome text, id bigint, reason text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -114,7 +117,8 @@ BEGIN
     END IF;
     RETURN QUERY SELECT e.nth, e.outcome, e.id, e.reason
       FROM gristmill.put_json($1, $2, $3, v_ats, v_priorities,
-        gristmill.one_each($14, $7, v_count), gristmill.one_each($15, $8, v_count), $9, $10) e;
+        gristmill.one_each($14, $7, v_count), gristmill.one_each($15, $8, v_count), $9, $10,
+        CASE WHEN num_nonnulls($16, $17, $18) > 0 THEN gristmill.own_settings($16, $17, $18) END) e;
 END
 $$;
 
@@ -136,7 +140,7 @@ $$;
 CREATE FUNCTION gristmill.put_json(
     p_queue text, p_payloads jsonb[], p_keys text[], p_run_ats timestamptz[],
     p_priorities smallint[], p_groups text[], p_sources text[], p_caller_ids text[],
-    p_headers jsonb
+    p_headers jsonb, p_settings jsonb
 ) RETURNS TABLE (nth integer, outcome text, id bigint, reason text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -156,7 +160,9 @@ BEGIN
         p_sources => p_sources, p_priorities => p_priorities, p_run_ats => p_run_ats,
         p_caller_ids => CASE WHEN p_caller_ids <> v_none THEN p_caller_ids END,
         p_headers => CASE WHEN p_headers IS NOT NULL
-                          THEN array_fill(p_headers::text, ARRAY[v_count]) END);
+                          THEN array_fill(p_headers::text, ARRAY[v_count]) END,
+        p_settings => CASE WHEN p_settings IS NOT NULL
+                           THEN array_fill(p_settings::text, ARRAY[v_count]) END);
     IF NOT v_put.is_known THEN
         PERFORM gristmill.known_queue(p_queue);
     END IF;
@@ -211,7 +217,8 @@ END
 $$;
 
 -- Takes due tasks under a new lease. Every row has the same token: it settles
--- and extends. payload is null where it is not JSON; raw always has the bytes.
+-- and extends. payload is null where it is not JSON; raw always has the bytes. timeout
+-- is what the put said of this task: for the worker to keep, for nobody else can.
 --
 -- Each claim does a share of what time brings: where no Gristmill process looks
 -- after the store, claims do. In the caller's transaction all that would be held
@@ -224,7 +231,8 @@ CREATE FUNCTION gristmill.claim(
 ) RETURNS TABLE (
     id bigint, token uuid, payload jsonb, raw bytea, headers jsonb, key text, "group" text,
     source_of text, priority smallint, attempt integer, claims integer, created_at timestamptz,
-    run_at timestamptz, lease_until timestamptz, concurrent integer, slot integer
+    run_at timestamptz, lease_until timestamptz, concurrent integer, slot integer,
+    timeout interval
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -246,7 +254,9 @@ BEGIN
     RETURN QUERY
     SELECT c.id, v_token, gristmill.as_json(c.payload, c.encoding), c.payload, c.headers::jsonb,
            c.key, c.grp, c.source, c.priority, c.attempt, c.claims, c.created_at, c.run_at,
-           c.now + gristmill.span(c.lease), c.concurrent, c.slot
+           c.now + gristmill.span(c.lease), c.concurrent, c.slot,
+           CASE WHEN c.settings IS NOT NULL
+                THEN gristmill.span(gristmill.own_number(c.settings::jsonb, '{timeout}', 1, NULL)) END
       FROM gristmill.claim_tasks($1, least($2, 1000), v_lease,
                coalesce($5, 'sql-' || pg_backend_pid()), $4, v_token) c
      WHERE c.id IS NOT NULL

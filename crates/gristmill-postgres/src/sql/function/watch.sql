@@ -6,7 +6,7 @@ CREATE VIEW gristmill.shown AS
 SELECT 'pending' AS state, t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
        t.created_at, t.blocked, t.in_flight, t.unique_active, t.attempts, t.claims, t.expiries,
        t.encoding, t.prev_run_at, t.claimed_at, t.error, t.history, t.note, t.note_by,
-       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.payload,
+       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.settings, t.payload,
        NULL::text AS worker, NULL::timestamptz AS until, NULL::integer AS slot,
        false AS cancel_requested
   FROM gristmill.task t
@@ -14,7 +14,7 @@ UNION ALL
 SELECT 'processing', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
        t.created_at, false, true, t.unique_active, t.attempts + 1, t.claims + 1, t.expiries,
        t.encoding, t.prev_run_at, l.claimed_at, t.error, t.history, t.note, t.note_by,
-       NULL, NULL, NULL, t.headers, t.payload,
+       NULL, NULL, NULL, t.headers, t.settings, t.payload,
        l.worker, d.until, l.slot, coalesce(t.id = ANY (l.cancelled), false)
   FROM gristmill.lease l JOIN gristmill.deadline d ON d.token = l.token, unnest(l.tasks) t
  WHERE t.id = ANY (l.open)
@@ -22,14 +22,14 @@ UNION ALL
 SELECT 'failed', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
        t.created_at, false, false, t.unique_active, t.attempts, t.claims, t.expiries,
        t.encoding, t.prev_run_at, t.claimed_at, t.error, t.history, t.note, t.note_by,
-       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.payload,
+       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.settings, t.payload,
        NULL, NULL, NULL, false
   FROM gristmill.failed t
 UNION ALL
 SELECT 'done', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
        t.created_at, false, false, t.unique_active, t.attempts, t.claims, t.expiries,
        t.encoding, t.prev_run_at, t.claimed_at, t.error, t.history, t.note, t.note_by,
-       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.payload,
+       t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.settings, t.payload,
        NULL, NULL, NULL, false
   FROM gristmill.done t;
 

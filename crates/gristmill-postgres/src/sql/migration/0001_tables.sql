@@ -66,6 +66,8 @@ CREATE TABLE gristmill.queue (
 --   in_flight  it was claimed before: it holds its key's in-flight place
 --   delayed    run_at was ahead when it entered: it may have a row in `delayed`
 --   slotted    its queue had slots when it entered: it is in the group index
+--   settings   what the put said in place of the queue's, as JSON in its words;
+--              spans in microseconds
 -- attempts, claims and expiries are those before the running claim.
 -- The columns from failed_at on are filled in `failed` and `done` only, which
 -- have this very shape, so that a task moves between them whole.
@@ -89,6 +91,7 @@ CREATE TABLE gristmill.task (
     grp              text COLLATE "C",
     source           text COLLATE "C",
     headers          jsonb,
+    settings         jsonb,
     payload          bytea       NOT NULL,
     prev_run_at      timestamptz,
     claimed_at       timestamptz,
@@ -163,6 +166,7 @@ CREATE TABLE gristmill.marker (
     grp       text COLLATE "C",
     source    text COLLATE "C",
     headers   jsonb,
+    settings  jsonb,
     payload   bytea       NOT NULL
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
@@ -201,6 +205,7 @@ CREATE TYPE gristmill.held AS (
     grp              text COLLATE "C",
     source           text COLLATE "C",
     headers          jsonb,
+    settings         jsonb,
     payload          bytea,
     prev_run_at      timestamptz,
     claimed_at       timestamptz,

@@ -25,6 +25,7 @@ CREATE TABLE gristmill_queue (
 -- writing the row is what makes its claim cheap.
 -- attempts and claims are as before the running claim; while a task is
 -- processing both are one higher than written here.
+-- settings is what the put said in place of the queue's, as JSON.
 CREATE TABLE gristmill_task (
     id               INTEGER PRIMARY KEY,
     queue            INTEGER NOT NULL,
@@ -44,6 +45,7 @@ CREATE TABLE gristmill_task (
     grp              TEXT,
     source           TEXT,
     headers          TEXT,
+    settings         TEXT,
     -- Of the encoding and the payload (checksum.rs): a row that does not fit it
     -- is not handed out. One that was written by hand may have none.
     checksum         INTEGER,
@@ -147,6 +149,7 @@ CREATE TABLE gristmill_done (
     grp              TEXT,
     source           TEXT,
     headers          TEXT,
+    settings         TEXT,
     payload          BLOB    NOT NULL,
     prev_run_at      INTEGER,
     claimed_at       INTEGER,
@@ -170,7 +173,7 @@ SELECT t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at
        t.place, t.blocked, t.unique_active, t.attempts, t.claims, t.expiries,
        t.started_releases, t.cancel_requested, t.encoding, t.prev_run_at,
        t.claimed_at, t.settled_token, t.failed_at, t.error, t.history, t.note,
-       t.note_by, t.resolved_by, t.resolved_at, t.headers,
+       t.note_by, t.resolved_by, t.resolved_at, t.headers, t.settings,
        EXISTS (SELECT 1 FROM gristmill_ready r
                 WHERE r.queue = t.queue AND r.priority = t.priority
                   AND r.run_at = t.run_at AND r.id = t.id) AS in_order
@@ -182,7 +185,8 @@ SELECT id, queue, key, grp, source, priority, run_at, created_at,
        3 AS place, 0 AS blocked, unique_active, attempts, claims, expiries,
        started_releases, 0 AS cancel_requested, encoding, prev_run_at,
        claimed_at, settled_token, failed_at, error, history, note,
-       note_by, resolved_by, resolved_at, headers, 0 AS in_order
+       note_by, resolved_by, resolved_at, headers, settings,
+       0 AS in_order
   FROM gristmill_done;
 
 -- Callers' ids, remembered for a queue's id_window.

@@ -4,7 +4,7 @@
 -- of a PostgreSQL store. Programs of the store read gristmill_shown.
 CREATE VIEW gristmill_tasks AS
 WITH every (id, queue, state, blocked, key, grp, source, priority, attempts, claims, expiries,
-            error, encoding, payload, headers, created_at, run_at, claimed_at, cancel_requested,
+            error, encoding, payload, headers, settings, created_at, run_at, claimed_at, cancel_requested,
             failed_at, note, note_by, resolved_by, resolved_at, history, lease) AS (
     -- Attempts and claims do not count the running one where they are kept.
     SELECT s.id, s.queue,
@@ -14,7 +14,7 @@ WITH every (id, queue, state, blocked, key, grp, source, priority, attempts, cla
            s.attempts + (s.place < 2 AND NOT s.blocked AND NOT s.in_order),
            s.claims + (s.place < 2 AND NOT s.blocked AND NOT s.in_order), s.expiries, s.error,
            s.encoding, (SELECT t.payload FROM gristmill_task t WHERE t.id = s.id), s.headers,
-           s.created_at, s.run_at, s.claimed_at, s.cancel_requested, s.failed_at, s.note,
+           CASE WHEN json_valid(s.settings) THEN s.settings END, s.created_at, s.run_at, s.claimed_at, s.cancel_requested, s.failed_at, s.note,
            s.note_by, s.resolved_by, s.resolved_at, s.history,
            -- The lease that holds it: eight bytes a task stand side by side there.
            CASE WHEN s.place < 2 AND NOT s.blocked AND NOT s.in_order THEN
@@ -25,7 +25,8 @@ WITH every (id, queue, state, blocked, key, grp, source, priority, attempts, cla
       FROM gristmill_shown s
     UNION ALL
     SELECT d.id, d.queue, 'done', 0, d.key, d.grp, d.source, d.priority, d.attempts, d.claims,
-           d.expiries, d.error, d.encoding, d.payload, d.headers, d.created_at, d.run_at,
+           d.expiries, d.error, d.encoding, d.payload, d.headers,
+           CASE WHEN json_valid(d.settings) THEN d.settings END, d.created_at, d.run_at,
            d.claimed_at, 0, d.failed_at, d.note, d.note_by, d.resolved_by, d.resolved_at,
            d.history, NULL
       FROM gristmill_done d
@@ -35,6 +36,14 @@ SELECT e.id, q.name AS queue, e.state, e.blocked, e.key, e.grp AS "group", e.sou
        CASE WHEN e.encoding = 0 AND json_valid(CAST(e.payload AS TEXT))
             THEN CAST(e.payload AS TEXT) END AS payload,
        e.headers,
+       -- What is its own, not its queue's; spans in seconds.
+       e.settings ->> '$.timeout' / 1e6 AS timeout,
+       CASE json_type(e.settings, '$.max_attempts') WHEN 'null' THEN 'unlimited'
+            ELSE CAST(e.settings ->> '$.max_attempts' AS TEXT) END AS max_attempts,
+       CASE WHEN e.settings -> '$.backoff' IS NOT NULL
+            THEN json_object('base', e.settings ->> '$.backoff.base' / 1e6,
+                             'cap', e.settings ->> '$.backoff.cap' / 1e6,
+                             'jitter', json(e.settings -> '$.backoff.jitter')) END AS backoff,
        strftime('%Y-%m-%dT%H:%M:%S', e.created_at / 1000000, 'unixepoch')
            || printf('.%06dZ', e.created_at % 1000000) AS created_at,
        strftime('%Y-%m-%dT%H:%M:%S', e.run_at / 1000000, 'unixepoch')

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use gristmill_core::{
     NewTask, OnDuplicate, Payload, PutAnswer, PutReport, PutRequest, Refusal, Result,
-    StandingPlace, Start, Store, StoreError, TaskId,
+    StandingPlace, Start, Store, StoreError, TaskId, TaskSettings,
 };
 
 use super::{Defect, Flawed, give_way, lock};
@@ -50,6 +50,14 @@ impl Flawed {
                         && at < gristmill_core::Clock::now(self.shared.clock.as_ref())
                     {
                         task.start = Start::Now;
+                    }
+                }
+                self.inner().put(request).await
+            }
+            Defect::ForgetsOwnSettings => {
+                for task in &mut request.tasks {
+                    if task.settings.fault().is_none() {
+                        task.settings = TaskSettings::default();
                     }
                 }
                 self.inner().put(request).await

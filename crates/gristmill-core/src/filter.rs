@@ -1,6 +1,6 @@
 //! Reading many tasks: which ones, and a page at a time.
 
-use crate::{QueueName, State, Task, TaskId};
+use crate::{QueueName, State, Task, TaskId, Timestamp};
 
 /// Which tasks are meant. Nothing said means all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,6 +19,9 @@ pub struct TaskFilter {
     pub error_contains: Option<String>,
     /// Claimed more often than this.
     pub claims_over: Option<u32>,
+    /// That stood so at this instant already: put by then, and failed by then where it
+    /// has failed. What came to match later is left alone.
+    pub stood_at: Option<Timestamp>,
 }
 
 impl TaskFilter {
@@ -36,6 +39,9 @@ impl TaskFilter {
                 .as_ref()
                 .is_none_or(|part| task.error.as_ref().is_some_and(|e| e.contains(part.as_str())))
             && self.claims_over.is_none_or(|n| task.claims > n)
+            && self.stood_at.is_none_or(|at| {
+                task.created_at <= at && task.failed_at.is_none_or(|failed| failed <= at)
+            })
     }
 }
 

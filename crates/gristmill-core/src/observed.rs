@@ -11,11 +11,12 @@ use tracing::{Instrument, debug_span};
 
 use crate::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Diagnosis, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
-    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
-    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
-    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
-    Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
+    Declared, Diagnosis, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer,
+    Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
+    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
+    SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId,
+    WorkerReport, WorkerView,
 };
 
 /// What just happened in the store, for whoever watches. Watchers that are too
@@ -80,10 +81,20 @@ pub struct VerbNumbers {
     calls: AtomicU64,
     errors: AtomicU64,
     micros: AtomicU64,
+    /// Each call is in one of them; the last is for what took longer than all bounds.
+    buckets: [AtomicU64; BOUNDS.len() + 1],
 }
+
+/// Upper bounds of the buckets in which calls are counted, in milliseconds.
+pub const BOUNDS: [u64; 9] = [1, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000];
 
 impl VerbNumbers {
     fn count(&self, took: Duration, failed: bool) {
+        let within = |bound: &u64| took <= Duration::from_millis(*bound);
+        let bucket = BOUNDS.iter().position(within).unwrap_or(BOUNDS.len());
+        if let Some(bucket) = self.buckets.get(bucket) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.errors.fetch_add(u64::from(failed), Ordering::Relaxed);
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -100,6 +111,16 @@ impl VerbNumbers {
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.errors.load(Ordering::Relaxed)
+    }
+
+    /// Calls that took no longer than each of [`BOUNDS`], and all of them.
+    #[must_use]
+    pub fn within(&self) -> [u64; BOUNDS.len() + 1] {
+        let mut below = 0;
+        std::array::from_fn(|at| {
+            below += self.buckets.get(at).map_or(0, |bucket| bucket.load(Ordering::Relaxed));
+            below
+        })
     }
 
     /// Time spent in all calls.
@@ -127,7 +148,8 @@ verbs! {
     put, claim, settle, extend, open_under, reclaim, sweep, wait, find, get, list, operate, import, declare_queue,
     override_queue, reset_queue, pause_queue, register_contract, queues, stats, minutes,
     declare_schedule, schedules, remove_schedule, pause_schedule, fire, campaign, resign,
-    report_worker, forget_worker, workers, publish_assignment, assignment, diagnose,
+    report_worker, forget_worker, workers, publish_assignment, assignment, document,
+    documents, save_document, diagnose,
     close,
 }
 
@@ -386,6 +408,18 @@ impl Store for Observed {
 
     async fn assignment(&self) -> Result<Option<Assignment>> {
         observe!(self.assignment())
+    }
+
+    async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
+        observe!(self.document(kind, name))
+    }
+
+    async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
+        observe!(self.documents(list))
+    }
+
+    async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {
+        observe!(self.save_document(change))
     }
 
     async fn diagnose(&self) -> Result<Vec<Diagnosis>> {

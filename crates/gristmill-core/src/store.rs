@@ -13,11 +13,12 @@ use async_trait::async_trait;
 
 use crate::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Diagnosis, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, State, StoreError, SweepReport, Task,
-    TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
+    Declared, Diagnosis, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer,
+    Extension, Fire, FireAnswer, Import, ImportAnswer, Leadership, Limits, ListRequest, Minute,
+    Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue, QueueName,
+    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
+    Settlement, State, StoreError, SweepReport, Task, TaskId, Token, WakeMark, WorkerId,
+    WorkerReport, WorkerView,
 };
 
 /// Which of a key's two places a task holds.
@@ -209,6 +210,19 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// The manager's last word.
     async fn assignment(&self) -> Result<Option<Assignment>>;
+
+    // ---- documents -------------------------------------------------------
+
+    /// One small record, as it stands.
+    async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>>;
+
+    /// Small records of one kind, by name; at most a page of them.
+    async fn documents(&self, list: DocumentList) -> Result<Vec<Document>>;
+
+    /// Makes, changes or removes a small record, if it stands as the change
+    /// expects: of all that change the same version, one succeeds. Durable when
+    /// this returns.
+    async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer>;
 
     // ---- the store itself ------------------------------------------------
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use gristmill_core::memory::{LeaseRecord, State};
 use gristmill_core::policy::role::Role;
 use gristmill_core::{
-    Assignment, Counters, Minute, Override, Queue, Result, Settings, Share, TaskId, Timestamp,
-    Token,
+    Assignment, Counters, Document, Minute, Override, Queue, Result, Settings, Share, TaskId,
+    Timestamp, Token,
 };
 use gristmill_text::{
     LastSeenText, ProcessorRow, WorkerText, micros, origin, queue_name, settings, worker_id,
@@ -37,6 +37,8 @@ pub(crate) enum Fact {
     Worker { report: WorkerText<ProcessorRow>, since: i64, seen: i64 },
     NoWorker(String),
     Assignment { term: u64, shares: Vec<(String, String, u32)>, published_at: i64 },
+    Document(DocumentText),
+    NoDocument { kind: String, name: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +64,17 @@ pub(crate) struct LeaseText {
     ids: Vec<i64>,
     group: String,
     slot: Option<u32>,
+}
+
+/// A document as it is written down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DocumentText {
+    kind: String,
+    name: String,
+    version: u64,
+    body: String,
+    created_at: i64,
+    changed_at: i64,
 }
 
 /// A stored instant.
@@ -183,6 +196,17 @@ impl Fact {
         }
     }
 
+    pub(crate) fn document(document: &Document) -> Self {
+        Fact::Document(DocumentText {
+            kind: document.kind.clone(),
+            name: document.name.clone(),
+            version: document.version,
+            body: document.body.clone(),
+            created_at: document.created_at.as_micros(),
+            changed_at: document.changed_at.as_micros(),
+        })
+    }
+
     pub(crate) fn role(role: &str, held: &Role) -> Self {
         Fact::Role {
             role: role.to_owned(),
@@ -242,6 +266,15 @@ impl Fact {
             Fact::NoWorker(id) => {
                 state.forget_worker(&worker_id(&id));
             }
+            Fact::Document(text) => state.restore_document(Document {
+                kind: text.kind,
+                name: text.name,
+                version: text.version,
+                body: text.body,
+                created_at: instant(text.created_at),
+                changed_at: instant(text.changed_at),
+            }),
+            Fact::NoDocument { kind, name } => state.forget_document(kind, name),
             Fact::Assignment { term, shares, published_at } => {
                 let shares = shares
                     .into_iter()

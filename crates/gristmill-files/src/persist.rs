@@ -133,6 +133,12 @@ impl Held {
                 None => Fact::NoWorker(id.to_string()),
             });
         }
+        for (kind, name) in &changes.documents {
+            facts.push(match ledger.document(kind, name) {
+                Some(document) => Fact::document(document),
+                None => Fact::NoDocument { kind: kind.clone(), name: name.clone() },
+            });
+        }
         if changes.assignment {
             facts.extend(ledger.assignment().map(Fact::assignment));
         }

@@ -37,6 +37,7 @@ fn facts(ledger: &Ledger, now: Timestamp) -> Vec<Fact> {
     }
     facts.extend(ledger.all_workers().filter_map(|id| ledger.worker(id)).map(worker));
     facts.extend(ledger.assignment().map(Fact::assignment));
+    facts.extend(ledger.all_documents().map(Fact::document));
     facts.extend(ledger.last_seen().map(|seen| Fact::Clock(LastSeenText::new(seen))));
     facts
 }

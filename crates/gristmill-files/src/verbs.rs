@@ -6,11 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
-    WakeMark, WorkerId, WorkerReport, WorkerView,
+    Declared, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer, Extension,
+    Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits, ListRequest, Minute,
+    Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue, QueueName,
+    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
+    Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId, WorkerReport,
+    WorkerView,
 };
 
 use crate::FilesStore;
@@ -261,6 +262,23 @@ impl Store for FilesStore {
 
     async fn assignment(&self) -> Result<Option<Assignment>> {
         self.ask(Light, |desk| Ok(desk.ledger().assignment().cloned())).await
+    }
+
+    async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        self.ask(Light, move |desk| Ok(desk.ledger().document(&kind, &name).cloned())).await
+    }
+
+    async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
+        self.ask(Light, move |desk| Ok(desk.ledger().documents(&list))).await
+    }
+
+    async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {
+        self.ask(Full, move |desk| {
+            let now = desk.now;
+            desk.ledger().save_document(change.clone(), now)
+        })
+        .await
     }
 
     fn capabilities(&self) -> Capabilities {

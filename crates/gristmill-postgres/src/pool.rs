@@ -58,6 +58,18 @@ pub(crate) struct Pool {
     ended: Notify,
 }
 
+/// How many connections are at work. Those of heartbeats are not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolUse {
+    /// With a call.
+    pub busy: usize,
+    /// Without one.
+    pub idle: usize,
+    /// Most there may be.
+    pub most: usize,
+}
+
 /// Connections that some callers share.
 #[derive(Debug)]
 struct Lane {
@@ -96,6 +108,12 @@ impl Pool {
             is_closed: AtomicBool::new(false),
             ended: Notify::new(),
         })
+    }
+
+    /// Connections that are in use, idle, and possible.
+    pub(crate) fn in_use(&self) -> PoolUse {
+        let busy = self.common.connections - self.common.permits.available_permits();
+        PoolUse { busy, idle: self.common.idle().len(), most: self.common.connections }
     }
 
     /// When a call of this kind must have its answer.

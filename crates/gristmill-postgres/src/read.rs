@@ -11,7 +11,7 @@ use crate::errors::corrupt;
 use crate::row;
 use crate::sql::{Sql, at};
 use crate::store::Inner;
-use crate::wire::Uuid;
+use crate::wire::{At, Uuid};
 
 impl Inner {
     /// One task, whatever its state.
@@ -92,6 +92,7 @@ impl Inner {
                     &filter.error_contains,
                     &filter.claims_over.map(|n| i32::try_from(n).unwrap_or(i32::MAX)),
                     &states,
+                    &filter.stood_at.map(At),
                 ],
             )
             .await

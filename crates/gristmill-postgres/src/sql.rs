@@ -69,6 +69,7 @@ const LEASE: &str = include_str!("sql/lease.sql");
 const TASK: &str = include_str!("sql/task.sql");
 const QUEUE: &str = include_str!("sql/queue.sql");
 const SCHEDULE: &str = include_str!("sql/schedule.sql");
+const DOCUMENT: &str = include_str!("sql/document.sql");
 const WORKER: &str = include_str!("sql/worker.sql");
 const SWEEP: &str = include_str!("sql/sweep.sql");
 const STORE: &str = include_str!("sql/store.sql");
@@ -126,12 +127,12 @@ statements! {
         OpenUnder = "open_under", (UUID) -> (open);
         Find = "find", (INT4, TEXT_ARRAY) -> (key, id, place, state);
         ListOldest = "list_oldest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
-            TEXT_ARRAY) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
+            TEXT_ARRAY, TIMESTAMPTZ) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
             error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
             worker, until, slot, cancel_requested);
         ListNewest = "list_newest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
-            TEXT_ARRAY) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
+            TEXT_ARRAY, TIMESTAMPTZ) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
             error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
             worker, until, slot, cancel_requested);
@@ -174,6 +175,16 @@ statements! {
         WorkerAll = "worker_all", () -> (report, since, seen, now);
         AssignmentSave = "assignment_save", (INT8, TEXT, TIMESTAMPTZ);
         AssignmentGet = "assignment_get", () -> (term, shares, published_at);
+    }
+    DOCUMENT {
+        DocumentGet = "document_get", (TEXT, TEXT) -> (version, body, created_at, changed_at);
+        DocumentList = "document_list", (TEXT, TEXT, INT8) -> (name, version, body, created_at,
+            changed_at);
+        DocumentMake = "document_make", (TEXT, TEXT, TEXT, TIMESTAMPTZ) -> (version, created_at,
+            changed_at);
+        DocumentChange = "document_change", (TEXT, TEXT, TEXT, TIMESTAMPTZ, INT8) -> (version,
+            created_at, changed_at);
+        DocumentRemove = "document_remove", (TEXT, TEXT, INT8);
     }
     SWEEP {
         DueChores = "due_chores", (TIMESTAMPTZ) -> (chores, oldest_transaction, now, quiet);

@@ -5,11 +5,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Diagnosis, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
-    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
-    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
-    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
-    SweepReport, Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
+    Declared, Diagnosis, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer,
+    Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
+    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
+    SettleAnswer, Settlement, Store, StoreError, SweepReport, Task, TaskId, Token, WakeMark,
+    WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::{PostgresStore, group, held, put};
@@ -175,6 +176,18 @@ impl Store for PostgresStore {
 
     async fn assignment(&self) -> Result<Option<Assignment>> {
         self.inner.assignment().await
+    }
+
+    async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
+        self.inner.document(kind, name).await
+    }
+
+    async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
+        self.inner.documents(&list).await
+    }
+
+    async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {
+        self.inner.save_document(change).await
     }
 
     async fn diagnose(&self) -> Result<Vec<Diagnosis>> {

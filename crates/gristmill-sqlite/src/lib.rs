@@ -21,6 +21,7 @@ mod db;
 mod declare;
 mod delta;
 mod diagnose;
+mod documents;
 mod errors;
 mod import;
 mod inside;

@@ -91,6 +91,7 @@ const TASK: &str = include_str!("sql/task.sql");
 const COUNT: &str = include_str!("sql/count.sql");
 const QUEUE: &str = include_str!("sql/queue.sql");
 const SCHEDULE: &str = include_str!("sql/schedule.sql");
+const DOCUMENT: &str = include_str!("sql/document.sql");
 const WORKER: &str = include_str!("sql/worker.sql");
 const SUBJECT: &str = include_str!("sql/subject.sql");
 const SWEEP: &str = include_str!("sql/sweep.sql");
@@ -277,6 +278,13 @@ statements! {
         AssignmentGet = "assignment_get", () -> (term, shares, published_at);
         AssignmentSave = "assignment_save", (term, shares, published_at);
         AssignmentClamp = "assignment_clamp", (now);
+    }
+    DOCUMENT {
+        DocumentGet = "document_get", (kind, name) -> (version, body, created_at, changed_at);
+        DocumentList = "document_list", (kind, after, limit) -> (name, version, body, created_at,
+            changed_at);
+        DocumentSave = "document_save", (kind, name, version, body, created_at, changed_at);
+        DocumentRemove = "document_remove", (kind, name);
     }
     SUBJECT {
         SubjectTable = "subject_table", (name);

@@ -5,18 +5,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Diagnosis, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
-    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
-    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
-    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
-    Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
+    Declared, Diagnosis, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer,
+    Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
+    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
+    SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId,
+    WorkerReport, WorkerView,
 };
 
 use crate::SqliteStore;
 use crate::ask::Weight;
 use crate::lease::Lease;
 use crate::read::Lister;
-use crate::{roles, schedules, stats, sweep};
+use crate::{documents, roles, schedules, stats, sweep};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -199,6 +200,19 @@ impl Store for SqliteStore {
 
     async fn assignment(&self) -> Result<Option<Assignment>> {
         self.read(|db, _| roles::assignment(db)).await
+    }
+
+    async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        self.read(move |db, _| documents::get(db, &kind, &name)).await
+    }
+
+    async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
+        self.read(move |db, _| documents::list(db, &list)).await
+    }
+
+    async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {
+        self.write(Weight::Full, move |write| write.save_document(&change)).await
     }
 
     async fn diagnose(&self) -> Result<Vec<Diagnosis>> {

@@ -307,6 +307,12 @@ macro_rules! for_each_behaviour {
                 verb_operate_goes_through_all_matching_in_steps,
                 verb_operate_cancels_by_key_and_passes_others_over,
                 verb_operate_that_races_a_settlement_has_one_winner,
+                verb_operate_leaves_alone_what_came_to_match_later,
+            }
+            verb_document::{
+                verb_save_document_changes_the_version_it_knows,
+                verb_save_document_that_races_has_one_winner,
+                verb_documents_are_listed_by_name_and_kind,
             }
             verb_queue::{
                 verb_declare_queue_numbers_queues,

@@ -31,6 +31,7 @@ mod rule_11_kept;
 mod rule_12_same;
 mod rule_13_deadline;
 mod verb_claim;
+mod verb_document;
 mod verb_import;
 mod verb_list;
 mod verb_operate;

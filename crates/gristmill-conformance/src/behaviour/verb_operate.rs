@@ -172,3 +172,24 @@ pub(super) async fn verb_operate_that_races_a_settlement_has_one_winner(f: &mut 
     }
     assert_eq!(f.stats(&q).await.counters.done, 20);
 }
+
+pub(super) async fn verb_operate_leaves_alone_what_came_to_match_later(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    let again = failed(f, &q, "broken").await;
+    let stays = failed(f, &q, "broken").await;
+    let waits = f.enqueue(&q, task("x").at_priority(9)).await;
+    let filter = TaskFilter { stood_at: Some(f.now()), ..TaskFilter::default() };
+    f.advance(secs(1));
+    // One fails again, one for the first time, and one is put.
+    assert_eq!(f.operate_one(Action::Retry, again).await, OperationAnswer::Moved);
+    let held = f.claim_one(&q).await;
+    assert_eq!(held.id, again);
+    f.end(&held, Outcome::Fail("broken".to_owned())).await;
+    failed(f, &q, "broken").await;
+    f.enqueue(&q, task("x").at_priority(9)).await;
+    for (action, meant) in [(Action::Discard, stays), (Action::Cancel, waits)] {
+        let step = matching(action, filter.clone(), None);
+        let report = f.store.operate(step).await.expect("a step");
+        assert_eq!(report.answers, [(meant, OperationAnswer::Moved)], "{action:?}");
+    }
+}

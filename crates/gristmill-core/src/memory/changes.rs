@@ -25,6 +25,8 @@ pub struct Changes {
     pub schedules: Vec<ScheduleName>,
     /// Roles.
     pub roles: Vec<String>,
+    /// Documents, by kind and name.
+    pub documents: Vec<(String, String)>,
     /// Workers.
     pub workers: Vec<WorkerId>,
     /// The manager's word.
@@ -47,6 +49,7 @@ impl State {
         self.queues.track();
         self.schedules.track();
         self.roles.track();
+        self.documents.track();
         self.workers.track();
         self.changes.get_or_insert_with(Changes::default);
     }
@@ -62,6 +65,7 @@ impl State {
         changes.numbers = self.queues.take_touched();
         changes.schedules = self.schedules.take_touched();
         changes.roles = self.roles.take_touched();
+        changes.documents = self.documents.take_touched();
         changes.workers = self.workers.take_touched();
         changes
     }

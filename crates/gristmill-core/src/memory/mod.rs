@@ -8,6 +8,7 @@ mod changes;
 mod claim;
 mod clamp;
 mod declare;
+mod documents;
 mod facts;
 mod import;
 mod lane;
@@ -29,12 +30,12 @@ use async_trait::async_trait;
 
 use crate::{
     Assignment, Capabilities, Claim, ClaimRequest, Clock, ContractAnswer, ContractChange,
-    Declaration, Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
-    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
-    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
-    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
-    SweepReport, SystemClock, Task, TaskId, Timestamp, Token, WakeMark, WakeSignal, WorkerId,
-    WorkerReport, WorkerView,
+    Declaration, Declared, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer,
+    Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
+    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
+    SettleAnswer, Settlement, Store, StoreError, SweepReport, SystemClock, Task, TaskId, Timestamp,
+    Token, WakeMark, WakeSignal, WorkerId, WorkerReport, WorkerView,
 };
 
 pub use changes::Changes;
@@ -264,6 +265,18 @@ impl Store for MemoryStore {
 
     async fn assignment(&self) -> Result<Option<Assignment>> {
         Ok(self.read()?.assignment.clone())
+    }
+
+    async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
+        Ok(self.read()?.document(kind, name).cloned())
+    }
+
+    async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
+        Ok(self.read()?.documents(&list))
+    }
+
+    async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {
+        self.write(|state, now| state.save_document(change, now))
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -13,9 +13,9 @@ use crate::policy::outcome::Facts;
 use crate::policy::reclaim_guard::{LastSeen, ReclaimGuard};
 use crate::policy::role::Role;
 use crate::{
-    Assignment, Attempt, AttemptEnd, Counters, Limits, Minute, Queue, QueueName, Result, Schedule,
-    ScheduleName, State as TaskState, StoreError, Task, TaskId, Timestamp, Token, WorkerId,
-    WorkerReport,
+    Assignment, Attempt, AttemptEnd, Counters, Document, Limits, Minute, Queue, QueueName, Result,
+    Schedule, ScheduleName, State as TaskState, StoreError, Task, TaskId, Timestamp, Token,
+    WorkerId, WorkerReport,
 };
 
 /// Tasks, queues and all the rest in plain collections, with the rule of every
@@ -40,6 +40,8 @@ pub struct State {
     pub(super) bytes: usize,
     pub(super) schedules: Tracked<ScheduleName, Schedule>,
     pub(super) roles: Tracked<String, Role>,
+    /// Small records, by kind and name.
+    pub(super) documents: Tracked<(String, String), Document>,
     pub(super) workers: Tracked<WorkerId, (WorkerReport, Timestamp, Timestamp)>,
     pub(super) assignment: Option<Assignment>,
     pub(super) guard: ReclaimGuard,
@@ -192,6 +194,7 @@ impl State {
             bytes: 0,
             schedules: Tracked::default(),
             roles: Tracked::default(),
+            documents: Tracked::default(),
             workers: Tracked::default(),
             assignment: None,
             guard: ReclaimGuard::default(),

@@ -7,11 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
-    WakeMark, WorkerId, WorkerReport, WorkerView,
+    Declared, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer, Extension,
+    Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits, ListRequest, Minute,
+    Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue, QueueName,
+    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
+    Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId, WorkerReport,
+    WorkerView,
 };
 
 /// Every so many calls a handle is replaced by one that reads the folder.
@@ -184,6 +185,18 @@ impl Store for InTurns {
 
     async fn assignment(&self) -> Result<Option<Assignment>> {
         self.turn().assignment().await
+    }
+
+    async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
+        self.turn().document(kind, name).await
+    }
+
+    async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
+        self.turn().documents(list).await
+    }
+
+    async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {
+        self.turn().save_document(change).await
     }
 
     fn mark(&self) -> WakeMark {

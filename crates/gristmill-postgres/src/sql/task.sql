@@ -37,6 +37,7 @@ SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run
    AND ($4 IS NULL OR t.queue = $4) AND ($5 IS NULL OR t.key = $5)
    AND ($6 IS NULL OR t.grp = $6) AND ($7 IS NULL OR t.source = $7)
    AND ($8 IS NULL OR position($8 IN t.error) > 0) AND ($9 IS NULL OR t.claims > $9)
+   AND ($11 IS NULL OR t.created_at <= $11 AND (t.failed_at IS NULL OR t.failed_at <= $11))
  ORDER BY t.id
  LIMIT $2
 
@@ -52,6 +53,7 @@ SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run
    AND ($4 IS NULL OR t.queue = $4) AND ($5 IS NULL OR t.key = $5)
    AND ($6 IS NULL OR t.grp = $6) AND ($7 IS NULL OR t.source = $7)
    AND ($8 IS NULL OR position($8 IN t.error) > 0) AND ($9 IS NULL OR t.claims > $9)
+   AND ($11 IS NULL OR t.created_at <= $11 AND (t.failed_at IS NULL OR t.failed_at <= $11))
  ORDER BY t.id DESC
  LIMIT $2
 

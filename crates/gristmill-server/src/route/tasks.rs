@@ -74,6 +74,7 @@ impl FilterIn {
             source: short("source", self.source)?,
             error_contains: short("error", self.error)?,
             claims_over: None,
+            stood_at: None,
         };
         Ok((filter, part))
     }

@@ -429,6 +429,17 @@ CREATE TABLE gristmill.assignment (
     published_at timestamptz NOT NULL
 );
 
+-- Small records beside tasks, each changed as a whole by who knows its version.
+CREATE TABLE gristmill.document (
+    kind       text COLLATE "C" NOT NULL,
+    name       text COLLATE "C" NOT NULL,
+    version    bigint      NOT NULL,
+    body       text        NOT NULL,
+    created_at timestamptz NOT NULL,
+    changed_at timestamptz NOT NULL,
+    PRIMARY KEY (kind, name)
+);
+
 -- What became of one task of a put. outcome: 0 enqueued, 1 duplicate,
 -- 2 replaced, 3 refused (detail says why).
 CREATE TYPE gristmill.put_answer AS (

@@ -271,3 +271,14 @@ CREATE TABLE gristmill_assignment (
     shares       TEXT    NOT NULL,
     published_at INTEGER NOT NULL
 );
+
+-- Small records beside tasks, each changed as a whole by who knows its version.
+CREATE TABLE gristmill_document (
+    kind       TEXT    NOT NULL,
+    name       TEXT    NOT NULL,
+    version    INTEGER NOT NULL,
+    body       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;

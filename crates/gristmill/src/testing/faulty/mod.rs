@@ -63,7 +63,8 @@ verbs! {
     Put, Claim, Settle, Extend, Reclaim, Sweep, Reach, Wait, Find, Get, List, Operate, Import,
     DeclareQueue, OverrideQueue, ResetQueue, PauseQueue, RegisterContract, Queues, Stats, Minutes,
     DeclareSchedule, Schedules, RemoveSchedule, PauseSchedule, Fire, Campaign, Resign,
-    ReportWorker, ForgetWorker, Workers, PublishAssignment, Assignment, Diagnose, Close,
+    ReportWorker, ForgetWorker, Workers, PublishAssignment, Assignment, Document,
+    Documents, SaveDocument, Diagnose, Close,
 }
 
 /// What goes wrong now, and what was called so far.

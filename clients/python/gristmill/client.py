@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from dataclasses import replace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
 from urllib.parse import quote, urlencode
@@ -190,19 +191,32 @@ class Client:
         by: Optional[str] = None,
     ) -> int:
         """Does `retry`, `discard`, `cancel` or `resolve` to tasks, by ids or all that
-        match a filter; returns how many were moved."""
+        match a filter; returns how many were moved. A filter is carried out by the
+        service, also when this program ends: `operation` and `stop_operation` look
+        after it."""
         asked: Dict[str, Any] = {"note": note, "by": by}
         if ids is not None:
             asked["ids"] = list(ids)
         if filter is not None:
             asked["filter"] = dict(filter)
-        moved = 0
-        while True:
-            said = self.call("POST", f"/v1/tasks/{action}", asked)
-            moved += int(said["moved"])
-            if said["complete"]:
-                return moved
-            asked["after"] = said["next"]
+        said: Dict[str, Any] = self.call("POST", f"/v1/tasks/{action}", asked)
+        while said.get("state") in ("running", "stopping"):
+            time.sleep(0.1)
+            said = self.operation(said["id"])
+        if said.get("state") == "failed":
+            raise Refused({"code": "operation_failed", "detail": str(said.get("why"))})
+        return int(said["moved"])
+
+    def operation(self, id: str) -> Dict[str, Any]:
+        """How an operation on all tasks that match a filter fares."""
+        said: Dict[str, Any] = self.call("GET", f"/v1/operations/{quote(id, safe='')}")
+        return said
+
+    def stop_operation(self, id: str, by: Optional[str] = None) -> Dict[str, Any]:
+        """Has an operation end after the step it is at."""
+        path = f"/v1/operations/{quote(id, safe='')}/stop"
+        said: Dict[str, Any] = self.call("POST", path, {"by": by})
+        return said
 
 
 def _tasks(queue: str) -> str:

@@ -25,6 +25,7 @@ mod listen;
 mod message;
 mod metrics;
 mod openapi;
+mod operation;
 mod problem;
 mod route;
 mod router;
@@ -33,4 +34,5 @@ mod server;
 mod service;
 
 pub use listen::{Listen, ListenError};
+pub use operation::{OperationState, OperationView, Operations};
 pub use server::{Options, Port, Server};

@@ -41,8 +41,6 @@ pub(crate) const PAGE_BYTES: usize = 8 << 20;
 pub(crate) const LISTENERS: usize = 64;
 /// Most requests that wait for work or for a task's end at once.
 pub(crate) const WAITERS: usize = 512;
-/// How long a step of an operator's action with a filter may go on.
-pub(crate) const ACT: Duration = Duration::from_secs(10);
 /// How long what is under way may take when the service stops.
 pub(crate) const STOP: Duration = Duration::from_secs(5);
 

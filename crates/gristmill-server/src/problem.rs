@@ -38,7 +38,7 @@ kinds! {
     NO_QUEUE = 404 "unknown_queue", "There is no such queue.", "Declare it first: PUT /v1/queues/{queue}, or 'gristmill queue add'.";
     NO_TASK = 404 "unknown_task", "There is no such task.", "It is done and not kept, was deleted, or never stood.";
     NO_SCHEDULE = 404 "unknown_schedule", "There is no such schedule.", "GET /v1/schedules lists them.";
-    NO_OPERATION = 404 "unknown_operation", "There is no such operation: this version keeps none.", "Act on a filter in steps: POST /v1/tasks/retry with 'filter', then with 'after'.";
+    NO_OPERATION = 404 "unknown_operation", "There is no such operation.", "GET /v1/operations lists them; one that ended is kept for a week.";
     NO_ROUTE = 404 "unknown_route", "There is nothing at this address.", "GET /openapi.json and /docs list what there is.";
     WRONG_METHOD = 405 "method_not_allowed", "This address does not take this method.", "See the Allow header, or /docs.";
     TOO_SLOW = 408 "too_slow", "The body did not come in time.", "Send it without pauses; nothing was done.";
@@ -48,6 +48,7 @@ kinds! {
     NO_TABLE = 409 "subject_table_gone", "The queue is bound to a table that is not there.", "Make the table, or take the binding off the queue.";
     UNDONE = 409 "undone", "Another task of the same atomic put was not taken, so none was.", "See 'answers' for the one at fault.";
     TOKEN_IN_USE = 409 "token_in_use", "This token holds a claim that cannot be shown again.", "Claim with a fresh token; its tasks come back when the lease ends.";
+    TOO_MANY_OPERATIONS = 409 "too_many_operations", "As many operations as may be are not over yet.", "Wait for them, or stop some: POST /v1/operations/{id}/stop.";
     OVERLAPS = 409 "overlaps", "The task of the schedule's last fire still stands.", "Wait for it, or cancel it.";
     TOO_LARGE = 413 "body_too_large", "The body is too large.", "Send less at once: GET /v1 tells the limits.";
     PAYLOAD_TOO_LARGE = 413 "payload_too_large", "The payload is too large.", "Put a reference to the data instead of the data.";

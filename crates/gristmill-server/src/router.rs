@@ -72,14 +72,15 @@ routes! {
                "error": "string", "since": "string", "order": "order", "cursor": "string", "limit": "integer"],
         answers [200 "TaskPage"], problems [404];
     GET "/v1/tasks/{id}" tasks::get, "Look at a task, or wait for its end", query ["wait": "string"], answers [200 "Task"], problems [404];
-    POST "/v1/tasks/retry" operate::retry, "Run failed tasks again", body "Operation", answers [200 "OperationAnswer"], problems [404];
-    POST "/v1/tasks/discard" operate::discard, "Delete failed tasks", body "Operation", answers [200 "OperationAnswer"], problems [404];
-    POST "/v1/tasks/cancel" operate::cancel, "Delete waiting tasks, stop running ones", body "Operation", answers [200 "OperationAnswer"], problems [404];
+    POST "/v1/tasks/retry" operate::retry, "Run failed tasks again", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
+    POST "/v1/tasks/discard" operate::discard, "Delete failed tasks", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
+    POST "/v1/tasks/cancel" operate::cancel, "Delete waiting tasks, stop running ones", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
     POST "/v1/tasks/resolve" operate::resolve, "Take failed tasks off the list: they were dealt with by hand", body "Operation",
-        answers [200 "OperationAnswer"], problems [404];
+        answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
     POST "/v1/find" tasks::find, "Which of these keys stand, and where", body "Find", answers [200 "Found"], problems [404];
-    GET "/v1/operations/{id}" operate::operation, "Operations are not kept by this version", answers [404 "Problem"];
-    POST "/v1/operations/{id}/stop" operate::operation, "Operations are not kept by this version", answers [404 "Problem"];
+    GET "/v1/operations" operate::list, "What is done to all tasks that match a filter, the newest first", answers [200 "StoredOperations"];
+    GET "/v1/operations/{id}" operate::get, "One operation", answers [200 "StoredOperation"], problems [404];
+    POST "/v1/operations/{id}/stop" operate::stop, "Have an operation end after the step it is at", body "By", answers [200 "StoredOperation"], problems [404];
     GET "/v1/queues" queues::list, "All queues", answers [200 "Queues"];
     GET "/v1/queues/{queue}" queues::get, "One queue", answers [200 "Queue"], problems [404];
     PUT "/v1/queues/{queue}" queues::declare, "Declare a queue", body "QueueSettings", answers [201 "Queue", 200 "Queue"];

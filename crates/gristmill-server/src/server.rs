@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::response::{IntoResponse, Response};
 use gristmill::Mill;
+use gristmill::port::WorkerId;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -22,7 +23,7 @@ use tower_service::Service as _;
 use crate::connection::{Connection, Place, Served, Timed};
 use crate::limits::{HEAD_BYTES, STOP};
 use crate::service::Service;
-use crate::{ListenError, guard, router};
+use crate::{ListenError, guard, operation, router};
 
 /// What the service does besides answering.
 #[derive(Debug, Clone, Copy, Default)]
@@ -95,6 +96,11 @@ impl Server {
         let router = router::router(service.clone(), options.watch_only);
         let mut serving = JoinSet::new();
         let sweeping = options.sweeps.then(|| tokio::spawn(sweep(service.clone())));
+        // A process without chance has more to worry about than operations, and another
+        // service carries them out.
+        let runner = WorkerId::random().ok().filter(|_| !options.watch_only);
+        let operating =
+            runner.clone().map(|who| tokio::spawn(operation::run(service.operations.clone(), who)));
         let mut stop = std::pin::pin!(stop);
         loop {
             tokio::select! {
@@ -118,6 +124,12 @@ impl Server {
         stopping.send_replace(true);
         if let Some(sweeping) = sweeping {
             sweeping.abort();
+        }
+        if let (Some(operating), Some(who)) = (operating, runner) {
+            operating.abort();
+            let _ = operating.await;
+            // So that another service need not wait until the role runs out.
+            let _ = tokio::time::timeout(STOP, operation::give_up(&service.operations, &who)).await;
         }
         let all = async { while serving.join_next().await.is_some() {} };
         if tokio::time::timeout(STOP, all).await.is_err() {

@@ -11,6 +11,7 @@ use crate::connection::Connections;
 use crate::held::Held;
 use crate::known::Known;
 use crate::limits::{BODIES_BYTES, LISTENERS, WAITERS};
+use crate::operation::Operations;
 use crate::problem::{Answer, OVERLOADED, Problem};
 use crate::sampled::Sampled;
 
@@ -26,6 +27,7 @@ pub(crate) struct Service {
     /// Numbers looked up lately.
     pub(crate) sampled: Sampled,
     pub(crate) connections: Arc<Connections>,
+    pub(crate) operations: Operations,
     /// Where the next claim of several queues begins.
     rotation: AtomicUsize,
     stopping: watch::Receiver<bool>,
@@ -39,6 +41,7 @@ impl Service {
     pub(crate) fn new(mill: Mill, stopping: watch::Receiver<bool>) -> Self {
         Service {
             store: mill.store(),
+            operations: Operations::of(&mill),
             mill,
             known: Known::default(),
             held: Held::default(),

@@ -8,6 +8,7 @@ mod contract;
 mod copy;
 mod init;
 mod operate;
+mod operations;
 mod put;
 mod queue;
 mod read;
@@ -23,6 +24,7 @@ pub(crate) use contract::{
 pub(crate) use copy::CopyArgs;
 pub(crate) use init::InitArgs;
 pub(crate) use operate::{OperateArgs, PauseArgs};
+pub(crate) use operations::{OperationsArgs, OperationsCommand};
 pub(crate) use put::PutArgs;
 pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs};
 pub(crate) use read::{ListArgs, ShowArgs, StatsArgs};
@@ -126,6 +128,8 @@ pub(crate) enum Command {
     /// Let paused queues go on
     #[command(after_help = operate::RESUME)]
     Resume(PauseArgs),
+    /// Show what is being done to all tasks that match a filter, or stop it
+    Operations(OperationsArgs),
     /// Show what fires when; pause, resume, fire and remove schedules
     Schedules(SchedulesArgs),
     /// Copy the store to a file while it is in use

@@ -17,6 +17,7 @@ mod list;
 mod migrate;
 mod ndjson;
 mod operate;
+mod operations;
 mod pause;
 mod put;
 mod put_many;
@@ -119,6 +120,7 @@ pub(crate) enum Command {
     List(list::List),
     Migrate(migrate::Migrate),
     Operate(operate::Operate),
+    Operations(operations::Operations),
     Pause(pause::Pause),
     Put(put::Put),
     PutMany(put_many::PutMany),
@@ -174,6 +176,7 @@ impl Command {
             Typed::Cancel(args) => Command::Operate(operate::Operate::meant(Action::Cancel, args)?),
             Typed::Pause(args) => Command::Pause(pause::Pause::meant(args, true)?),
             Typed::Resume(args) => Command::Pause(pause::Pause::meant(args, false)?),
+            Typed::Operations(args) => Command::Operations(operations::Operations::meant(args)?),
             Typed::Schedules(args) => Command::Schedules(schedules::Schedules::meant(args)?),
             Typed::Backup(args) => Command::Backup(backup::Backup { file: args.file }),
             Typed::Bench(args) => Command::Bench(bench::Bench::meant(args)),
@@ -248,6 +251,7 @@ impl Command {
             Command::Init(init) => init.run(session),
             Command::List(list) => list.run(session).await,
             Command::Operate(operate) => operate.run(session).await,
+            Command::Operations(operations) => operations.run(session).await,
             Command::Pause(pause) => pause.run(session).await,
             Command::Put(put) => put.run(session).await,
             Command::PutMany(many) => many.run(session).await,

@@ -1,20 +1,17 @@
-//! `POST /v1/tasks/retry|discard|cancel|resolve`: what operators do to tasks, by their
-//! ids, or by a filter in steps.
-//!
-//! A filter is acted on for a bounded time; the answer says how far it came, and the
-//! caller goes on from there. Nothing is promised that a restart could break.
+//! `POST /v1/tasks/retry|discard|cancel|resolve`: what operators do to tasks, at once by
+//! their ids, or by a filter as an operation that goes on by itself
+//! (`crate::operation`); and `/v1/operations`, where it is looked after.
 
 use axum::http::StatusCode;
 use gristmill::TaskId;
 use gristmill::port::{Action, Operation, OperationAnswer, Selection, TaskFilter};
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
 use super::tasks::FilterIn;
 use crate::call::{self, Call};
-use crate::limits::ACT;
 use crate::message::fields::{by, id, text};
-use crate::problem::{Answer, NO_OPERATION, Problem};
+use crate::operation::{NotBegun, OPEN_MAX};
+use crate::problem::{Answer, NO_OPERATION, Problem, TOO_MANY_OPERATIONS};
 use crate::service::Service;
 
 /// An operator's wish.
@@ -23,8 +20,6 @@ use crate::service::Service;
 pub(crate) struct OperateIn {
     ids: Option<Vec<String>>,
     filter: Option<FilterIn>,
-    /// With a filter: where the answer before it ended.
-    after: Option<String>,
     note: Option<String>,
     by: Option<String>,
 }
@@ -34,12 +29,8 @@ pub(crate) struct OperateIn {
 struct OperateOut {
     /// Tasks that were moved, or asked to cancel.
     moved: u64,
-    /// By ids: one answer each, by id. By a filter: those that could not be moved.
+    /// One answer each, by id.
     answers: Vec<OneOut>,
-    /// Everything that was meant has been looked at.
-    complete: bool,
-    /// Where to go on otherwise.
-    next: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -95,9 +86,6 @@ async fn operate(call: Call, action: Action) -> Answer {
     let limit = service.store.limits().page;
     match (asked.ids, asked.filter) {
         (Some(ids), None) => {
-            if asked.after.is_some() {
-                return Err(Problem::field("after", "'after' goes with 'filter'"));
-            }
             if ids.is_empty() || ids.len() > limit {
                 return Err(Problem::field("ids", format!("name from 1 to {limit} tasks")));
             }
@@ -107,17 +95,18 @@ async fn operate(call: Call, action: Action) -> Answer {
             let report = service.store.operate(operation).await?;
             let moved = report.moved() as u64;
             let answers = report.answers.into_iter().map(|(id, a)| OneOut::of(id, a)).collect();
-            call::json(StatusCode::OK, &OperateOut { moved, answers, complete: true, next: None })
+            call::json(StatusCode::OK, &OperateOut { moved, answers })
         }
         (None, Some(filter)) => {
-            let after = asked.after.map(|after| id("after", &after)).transpose()?;
             let filter = filtered(&service, filter, action).await?;
-            let step = |after| {
-                let selection = Selection::Matching { filter: filter.clone(), after };
-                Operation { action, selection, limit, by: by.clone(), note: note.clone() }
-            };
-            let done = in_steps(&service, step, after).await?;
-            call::json(StatusCode::OK, &done)
+            match service.operations.begin(action, &filter, by, note).await {
+                Ok(operation) => call::json(StatusCode::ACCEPTED, &operation),
+                Err(NotBegun::Store(error)) => Err(error.into()),
+                Err(NotBegun::TooMany) => {
+                    let why = format!("{OPEN_MAX} operations are not over yet");
+                    Err(Problem::new(&TOO_MANY_OPERATIONS, why))
+                }
+            }
         }
         (Some(_), Some(_)) => {
             Err(Problem::field("filter", "'ids' and 'filter' exclude each other"))
@@ -144,43 +133,38 @@ async fn filtered(service: &Service, filter: FilterIn, action: Action) -> Answer
     Ok(filter)
 }
 
-/// Most tasks that are told of one by one in a step with a filter.
-const TOLD: usize = 1_000;
+/// `GET /v1/operations`.
+pub(crate) async fn list(call: Call) -> Answer {
+    call::json(StatusCode::OK, &call.service.operations.list().await?)
+}
 
-async fn in_steps(
-    service: &Service,
-    step: impl Fn(Option<TaskId>) -> Operation,
-    mut after: Option<TaskId>,
-) -> Answer<OperateOut> {
-    let until = Instant::now() + ACT;
-    let (mut moved, mut answers) = (0, Vec::new());
-    loop {
-        let report = match service.store.operate(step(after)).await {
-            Ok(report) => report,
-            // What was done before is done, and told.
-            Err(error) if moved > 0 => {
-                let problem: Box<Problem> = error.into();
-                let next = after.map(|after| after.to_string());
-                return Err(problem.with("moved", moved.into()).with("next", next.into()));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        moved += report.moved() as u64;
-        let left = report.answers.into_iter().filter(|(_, answer)| {
-            !matches!(answer, OperationAnswer::Moved | OperationAnswer::CancelRequested)
-        });
-        answers.extend(left.map(|(id, answer)| OneOut::of(id, answer)));
-        after = report.next;
-        let stops = Instant::now() >= until || answers.len() >= TOLD || service.is_stopping();
-        if after.is_none() || stops {
-            let next = after.map(|after| after.to_string());
-            return Ok(OperateOut { moved, answers, complete: after.is_none(), next });
-        }
+/// `GET /v1/operations/{id}`.
+pub(crate) async fn get(call: Call) -> Answer {
+    let id = call.param("id");
+    match call.service.operations.get(id).await? {
+        Some(operation) => call::json(StatusCode::OK, &operation),
+        None => Err(unknown(id)),
     }
 }
 
-/// Operations are not kept by this version: no id names one.
-pub(crate) async fn operation(call: Call) -> Answer {
-    let shown: String = call.param("id").chars().take(40).collect();
-    Err(Problem::new(&NO_OPERATION, format!("no operation '{shown}' is known")).at("id"))
+/// Who has it stop.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StopIn {
+    by: Option<String>,
+}
+
+/// `POST /v1/operations/{id}/stop`.
+pub(crate) async fn stop(call: Call) -> Answer {
+    let id = call.param("id").to_owned();
+    let (service, asked) = call.json_or_default::<StopIn>().await?;
+    match service.operations.stop(&id, &by(asked.by)?).await? {
+        Some(operation) => call::json(StatusCode::OK, &operation),
+        None => Err(unknown(&id)),
+    }
+}
+
+fn unknown(id: &str) -> Box<Problem> {
+    let shown: String = id.chars().take(40).collect();
+    Problem::new(&NO_OPERATION, format!("no operation '{shown}' is known")).at("id")
 }

@@ -28,7 +28,7 @@ async fn tasks_are_moved_by_id() {
     let ids = failed(&site, 3).await;
     let asked = json!({ "ids": [ids[0], "999"], "note": "again", "by": "ada" }).to_string();
     let answer = site.post("/v1/tasks/retry", &asked).await.json();
-    assert_eq!((&answer["moved"], &answer["complete"]), (&json!(1), &json!(true)));
+    assert_eq!(answer["moved"], 1);
     assert_eq!(
         (&answer["answers"][0]["outcome"], &answer["answers"][1]["outcome"]),
         (&json!("moved"), &json!("gone"))
@@ -61,15 +61,85 @@ async fn tasks_are_moved_by_filter() {
         assert_eq!(answer.problem(), (status, code.to_owned(), field.to_owned()), "{body}");
     }
     let other = json!({ "filter": { "queue": "b" } }).to_string();
-    assert_eq!(site.post("/v1/tasks/discard", &other).await.json()["moved"], 0);
-    let all = json!({ "filter": { "queue": "a", "error": "no" }, "by": "ada" }).to_string();
-    let answer = site.post("/v1/tasks/discard", &all).await.json();
-    assert_eq!(
-        (&answer["moved"], &answer["complete"], &answer["next"]),
-        (&json!(5), &json!(true), &json!(null))
-    );
+    let begun = site.post("/v1/tasks/discard", &other).await;
+    assert_eq!(begun.status, 202);
+    assert_eq!(ended(&site, &begun.json()).await["moved"], 0);
+    let all = json!({ "filter": { "queue": "a", "error": "no" }, "by": "ada", "note": "why" })
+        .to_string();
+    let begun = site.post("/v1/tasks/discard", &all).await.json();
+    assert_eq!((&begun["by"], &begun["filter"]["queue"]), (&json!("ada"), &json!("a")));
+    let over = ended(&site, &begun).await;
+    assert_eq!((&over["state"], &over["moved"]), (&json!("done"), &json!(5)));
+    assert_eq!((&over["began_at"], &over["note"]), (&begun["began_at"], &json!("why")));
     assert_eq!(site.mill.inspect().queue("a").await.unwrap().total(), 0);
+    let listed = site.get("/v1/operations").await.json();
+    let ids: Vec<&Value> = listed.as_array().unwrap().iter().map(|one| &one["id"]).collect();
+    assert_eq!((ids.len(), ids[0]), (2, &begun["id"]), "the newest first");
+    // What ended stays as it ended.
+    let path = format!("/v1/operations/{}/stop", begun["id"].as_str().unwrap());
+    assert_eq!(site.post(&path, "{}").await.json()["state"], "done");
     assert_eq!(site.get("/v1/operations/1").await.problem().1, "unknown_operation");
+    assert_eq!(site.post("/v1/operations/1/stop", "{}").await.problem().1, "unknown_operation");
+}
+
+/// An operation once it is over.
+async fn ended(site: &Site, begun: &Value) -> Value {
+    let path = format!("/v1/operations/{}", begun["id"].as_str().unwrap());
+    loop {
+        let one = site.get(&path).await.json();
+        if !["running", "stopping"].contains(&one["state"].as_str().unwrap()) {
+            return one;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn an_operation_is_stopped_and_leaves_alone_what_came_later() {
+    let site = Site::with(&["a"]).await;
+    // Somebody else has the role and does nothing: nothing begins.
+    let store = site.mill.store();
+    let other = gristmill::port::WorkerId::new("other").unwrap();
+    let hold = std::time::Duration::from_secs(600);
+    store.campaign("operations", &other, hold).await.unwrap();
+    failed(&site, 3).await;
+    let all = json!({ "filter": {} }).to_string();
+    let stopped = site.post("/v1/tasks/retry", &all).await.json();
+    let path = format!("/v1/operations/{}/stop", stopped["id"].as_str().unwrap());
+    let stopping = site.post(&path, r#"{"by":"bob"}"#).await.json();
+    assert_eq!((&stopping["state"], &stopping["stopped_by"]), (&json!("stopping"), &json!("bob")));
+    let begun = site.post("/v1/tasks/discard", &all).await.json();
+    let later = failed(&site, 2).await;
+    assert_eq!(site.mill.inspect().queue("a").await.unwrap().failed, 5);
+    store.resign("operations", &other).await.unwrap();
+    assert_eq!(ended(&site, &stopped).await["state"], "stopped");
+    let over = ended(&site, &begun).await;
+    assert_eq!((&over["state"], &over["moved"]), (&json!("done"), &json!(3)));
+    for id in later {
+        let task = site.get(&format!("/v1/tasks/{}", id.as_str().unwrap())).await.json();
+        assert_eq!(task["state"], "failed", "it failed after the operation began");
+    }
+}
+
+#[tokio::test]
+async fn two_services_carry_out_an_operation_once() {
+    let site = Site::with(&["a"]).await;
+    let beside = Site::over(site.mill.clone()).await;
+    for _ in 0..5 {
+        failed(&site, 1_000).await;
+    }
+    let all = json!({ "filter": { "queue": "a" } }).to_string();
+    let (one, two) =
+        tokio::join!(site.post("/v1/tasks/retry", &all), beside.post("/v1/tasks/retry", &all));
+    let moved = |over: &Value| over["moved"].as_u64().unwrap();
+    let (one, two) = (ended(&site, &one.json()).await, ended(&beside, &two.json()).await);
+    assert_eq!(moved(&one) + moved(&two), 5_000, "{one} {two}");
+    let stats = site.mill.inspect().queue("a").await.unwrap();
+    assert_eq!((stats.counters.operator_retried, stats.failed), (5_000, 0));
+    // The one that goes hands its role on.
+    site.stop().await;
+    let begun = beside.post("/v1/tasks/cancel", &all).await.json();
+    assert_eq!(moved(&ended(&beside, &begun).await), 5_000);
 }
 
 #[tokio::test]

@@ -4,12 +4,12 @@
 //! Each series has the queue's name. What the store counts is read from a sample at
 //! most a second old, so that many who scrape are one question.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use gristmill::QueueStats;
 use gristmill::port::Counters;
-use gristmill::{QueueName, QueueStats};
+use gristmill::port::observed::BOUNDS;
 
 use crate::service::Service;
 
@@ -46,20 +46,7 @@ pub(crate) async fn text(service: &Service) -> String {
     queues(&mut text, service, &stats).await;
     verbs(&mut text, service);
     http(&mut text, service);
-    // The library knows queues by number; who reads it knows their names.
-    let names: HashMap<u32, &QueueName> = stats.iter().map(|q| (q.number, &q.queue)).collect();
-    for line in service.mill.metrics().text().lines() {
-        let number = line.split_once("queue_num=\"").and_then(|(_, rest)| rest.split_once('"'));
-        let name = number.and_then(|(number, _)| names.get(&number.parse().ok()?));
-        match name {
-            Some(name) => {
-                let with = format!("{{queue=\"{name}\",queue_num=\"");
-                text += &line.replacen("{queue_num=\"", &with, 1);
-            }
-            None => text += line,
-        }
-        text.push('\n');
-    }
+    text += &service.mill.metrics().text();
     text
 }
 
@@ -151,19 +138,33 @@ async fn workers(text: &mut String, service: &Service, stats: &[QueueStats]) {
 }
 
 fn verbs(text: &mut String, service: &Service) {
-    let families: [(&str, &str); 3] = [
-        ("gristmill_store_calls_total", "Calls of the store's verbs by this process."),
-        ("gristmill_store_errors_total", "Calls that ended in an error."),
-        ("gristmill_store_seconds_total", "Time spent in them."),
-    ];
-    for (at, (name, help)) in families.into_iter().enumerate() {
-        head(text, name, help, "counter");
-        for (verb, numbers) in service.mill.verbs().iter().filter(|(_, n)| n.calls() > 0) {
-            let _ = match at {
-                0 => writeln!(text, "{name}{{verb=\"{verb}\"}} {}", numbers.calls()),
-                1 => writeln!(text, "{name}{{verb=\"{verb}\"}} {}", numbers.errors()),
-                _ => writeln!(text, "{name}{{verb=\"{verb}\"}} {}", numbers.time().as_secs_f64()),
-            };
+    let name = "gristmill_store_call_seconds";
+    head(text, name, "How long this process's calls of the store's verbs took.", "histogram");
+    let called = || service.mill.verbs().iter().filter(|(_, numbers)| numbers.calls() > 0);
+    for (verb, numbers) in called() {
+        let within = numbers.within();
+        for (bound, calls) in BOUNDS.iter().zip(within) {
+            let bound = Duration::from_millis(*bound).as_secs_f64();
+            let _ = writeln!(text, "{name}_bucket{{verb=\"{verb}\",le=\"{bound}\"}} {calls}");
+        }
+        let all = within.last().copied().unwrap_or_default();
+        let _ = writeln!(text, "{name}_bucket{{verb=\"{verb}\",le=\"+Inf\"}} {all}");
+        let sum = numbers.time().as_secs_f64();
+        let _ = writeln!(text, "{name}_sum{{verb=\"{verb}\"}} {sum}");
+        let _ = writeln!(text, "{name}_count{{verb=\"{verb}\"}} {all}");
+    }
+    let name = "gristmill_store_errors_total";
+    head(text, name, "Calls that ended in an error.", "counter");
+    for (verb, numbers) in called() {
+        let _ = writeln!(text, "{name}{{verb=\"{verb}\"}} {}", numbers.errors());
+    }
+    if let Some(postgres) = service.mill.postgres() {
+        let used = postgres.pool_use();
+        let name = "gristmill_store_connections";
+        head(text, name, "Connections to the store's server.", "gauge");
+        for (state, connections) in [("busy", used.busy), ("idle", used.idle), ("most", used.most)]
+        {
+            let _ = writeln!(text, "{name}{{state=\"{state}\"}} {connections}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `up` and `serve` over HTTP: where they listen, what they say when they cannot, and
 //! a task from curl to its handler.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
@@ -154,6 +155,59 @@ fn a_worker_can_be_watched() {
     assert_eq!(ask(&address, "GET", "/v1/stats", "").0, 404);
     let answer = place.run(&["work", "emails", "--exec", "cat", "--metrics", "0.0.0.0:1"]);
     assert!(answer.code == 2 && answer.stderr.contains("only this machine"), "{answer:?}");
+}
+
+/// Names of series in a text.
+fn series(text: &str) -> BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let words = text.split(|c: char| !is_part(c)).map(str::to_owned);
+    let ours = |word: &String| word.starts_with("gristmill_") || word.starts_with("queue_");
+    words.filter(|word| ours(word) && !word.ends_with('_') && word != "queue_num").collect()
+}
+
+#[test]
+fn rules_and_the_dashboard_name_series_that_exist() {
+    let place = Place::new();
+    let config = "metrics: 127.0.0.1:0\nmanager: true\nqueues:\n  - {name: emails, exec: 'exit 65', settings: {max_wait: 1m}}\n";
+    place.write("gristmill.yaml", config);
+    let mut up = place.start(&["up"]);
+    let seen = Running::until(&mut up.stderr, "metrics at");
+    let at = seen.last().unwrap().split("http://").nth(1).unwrap();
+    let address = at.split('/').next().unwrap().to_owned();
+    place.ok(&["put", "emails", "1"]);
+    let metrics = || ask(&address, "GET", "/metrics", "").1;
+    let failed = "gristmill_attempts_total{queue=\"emails\",outcome=\"fail\"} 1";
+    eventually("it failed", || metrics().contains(failed));
+    eventually("the manager spoke", || metrics().contains("gristmill_manager_silent_seconds"));
+    let text = metrics();
+    for part in [
+        "gristmill_wait_seconds_count{queue=\"emails\"} 1",
+        "gristmill_run_seconds_count{queue=\"emails\"} 1",
+        "gristmill_store_call_seconds_bucket{verb=\"settle\",le=\"+Inf\"} 1",
+        "queue_job_processor_cycle_duration_seconds_count{queue=\"emails\",queue_num=\"10000\"} 1",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let (name, kind) = line.split_once(' ').unwrap();
+        known.insert(name.to_owned());
+        if kind == "histogram" {
+            known.extend(["_bucket", "_sum", "_count"].map(|part| format!("{name}{part}")));
+        }
+    }
+    // Only a server has these.
+    known.extend(
+        ["queue_oldest_transaction_seconds", "gristmill_store_connections"].map(str::to_owned),
+    );
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for file in ["operations/alerts.yaml", "operations/dashboard.json", "operations.md"] {
+        let text = std::fs::read_to_string(docs.join(file)).unwrap();
+        let strange: Vec<_> = series(&text).difference(&known).cloned().collect();
+        assert!(strange.is_empty(), "{file} names what is not there: {strange:?}");
+    }
+    up.signal(Signal::TERM);
+    assert_eq!(up.end().0, 0);
 }
 
 #[test]

@@ -150,6 +150,9 @@ async fn look(
                 other => other.into(),
             })?;
             if !claim.tasks.is_empty() {
+                let now = super::now();
+                let waits = claim.tasks.iter().map(|task| now.since(task.run_at));
+                service.mill.metrics().waited(queue, waits);
                 return Ok(Caught::new(service.clone(), claim));
             }
             let due = [claim.next_due, claim.held_back];

@@ -2,6 +2,7 @@
 //! millisecond to well beyond the ten seconds that are reported as slow.
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Upper bounds in milliseconds, and as Prometheus writes them in seconds.
@@ -22,35 +23,36 @@ const BOUNDS: [(u64, &str); 14] = [
     (60_000, "60"),
 ];
 
-/// How many durations fell into which bucket.
-#[derive(Debug, Clone, Default)]
+/// How many durations fell into which bucket. A look while one is counted may see it in
+/// its bucket and not yet in the sum.
+#[derive(Debug, Default)]
 pub(super) struct Histogram {
-    /// Not summed up: each duration is in one bucket.
-    buckets: [u64; BOUNDS.len()],
-    count: u64,
-    sum: Duration,
+    /// Not summed up: each duration is in one bucket, the last for what is longer.
+    buckets: [AtomicU64; BOUNDS.len() + 1],
+    nanos: AtomicU64,
 }
 
 impl Histogram {
-    pub(super) fn observe(&mut self, took: Duration) {
-        let fits = |bound: u64| took <= Duration::from_millis(bound);
-        let bucket = BOUNDS.iter().position(|(bound, _)| fits(*bound));
-        if let Some(bucket) = bucket.and_then(|bucket| self.buckets.get_mut(bucket)) {
-            *bucket += 1;
+    pub(super) fn observe(&self, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let fits = |bound: u64| nanos <= bound * 1_000_000;
+        let bucket = BOUNDS.iter().position(|(bound, _)| fits(*bound)).unwrap_or(BOUNDS.len());
+        if let Some(bucket) = self.buckets.get(bucket) {
+            bucket.fetch_add(1, Ordering::Relaxed);
         }
-        self.count += 1;
-        self.sum += took;
+        self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
     pub(super) fn write(&self, text: &mut String, name: &str, label: &str) {
         let mut below = 0;
-        for ((_, bound), bucket) in BOUNDS.iter().zip(self.buckets) {
-            below += bucket;
+        let bounds = BOUNDS.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
+        for (bound, bucket) in bounds.zip(&self.buckets) {
+            below += bucket.load(Ordering::Relaxed);
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{name}_bucket{{{label},le=\"{bound}\"}} {below}");
         }
-        let _ = writeln!(text, "{name}_bucket{{{label},le=\"+Inf\"}} {}", self.count);
-        let _ = writeln!(text, "{name}_sum{{{label}}} {}", self.sum.as_secs_f64());
-        let _ = writeln!(text, "{name}_count{{{label}}} {}", self.count);
+        let sum = Duration::from_nanos(self.nanos.load(Ordering::Relaxed)).as_secs_f64();
+        let _ = writeln!(text, "{name}_sum{{{label}}} {sum}");
+        let _ = writeln!(text, "{name}_count{{{label}}} {below}");
     }
 }

@@ -48,7 +48,7 @@ pub(super) async fn work_off(site: &Arc<Site>, hand: &Arc<Hand>) {
                 tracing::warn!(%queue, holding, ?limit, "a cycle takes too long");
                 site.settler.slow_cycle();
                 if let Some(queue) = site.last_known(queue) {
-                    site.mill.metrics().slow_cycle(queue.number);
+                    site.mill.metrics().slow_cycle(queue.number, &queue.name);
                 }
             }
             if !slow {

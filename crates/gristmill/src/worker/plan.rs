@@ -132,7 +132,9 @@ impl Plan {
                 // The store's own error carries the suggestion.
                 self.mill.inspect().queue(name.as_str()).await?;
             }
-            served.push(Arc::new(Served::new(name, layer::around(&self.layers, kind))));
+            let numbers = self.mill.metrics().queue(&name);
+            let kind = layer::around(&self.layers, kind);
+            served.push(Arc::new(Served::new(name, kind, numbers)));
         }
         Ok(served)
     }

@@ -118,7 +118,8 @@ impl Processor {
         let worked = async {
             overseer::work_off(&site, &found.hand).await;
             if let Some(queue) = site.last_known(&found.hand.served.name) {
-                site.mill.metrics().cycle(queue.number, site.timer.since(start));
+                let took = site.timer.since(start);
+                site.mill.metrics().cycle(queue.number, &queue.name, took);
             }
         };
         let ((), next) = tokio::join!(worked, next);

@@ -32,6 +32,11 @@ pub(super) async fn run(site: Arc<Site>, hand: Arc<Hand>, runner: u64) {
         }
         let Some(open) = open else { return };
         let tasks = u32::try_from(open.len()).unwrap_or(u32::MAX).max(1);
+        let numbers = &hand.served.numbers;
+        let now = site.timer.clock().now();
+        for context in &open {
+            numbers.waited(now.since(context.task().run_at));
+        }
         let outcome = match (&hand.served.kind, open.first()) {
             (Kind::One(handler), Some(context)) => {
                 let attempt = caught(handler.handle(context.task(), context));
@@ -47,6 +52,7 @@ pub(super) async fn run(site: Arc<Site>, hand: Arc<Hand>, runner: u64) {
         // Given up meanwhile: someone else has settled it.
         let Some(ran) = hand.finish(runner) else { return };
         hand.served.took(ran.took / tasks);
+        numbers.ran(ran.took);
         spent += ran.took;
         for context in ran.open {
             settler.ended(&hand, context, Some(outcome.clone()), ran.late, ran.last);

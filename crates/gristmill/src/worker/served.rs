@@ -9,6 +9,7 @@ use gristmill_core::{HandlerStats, QueueName, Settings};
 
 use super::Handler;
 use super::batch::BatchHandler;
+use crate::metrics::QueueNumbers;
 
 /// One task at a time or many.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ const WORTH_SHARING: u64 = 1_000;
 pub(crate) struct Served {
     pub(crate) name: QueueName,
     pub(crate) kind: Kind,
+    /// What attempts came to, for who watches the process.
+    pub(super) numbers: Arc<QueueNumbers>,
     /// Switched on by whoever runs the worker.
     on: AtomicBool,
     /// Processors that hold a claim of it.
@@ -53,10 +56,11 @@ struct Numbers {
 }
 
 impl Served {
-    pub(crate) fn new(name: QueueName, kind: Kind) -> Self {
+    pub(crate) fn new(name: QueueName, kind: Kind, numbers: Arc<QueueNumbers>) -> Self {
         Served {
             name,
             kind,
+            numbers,
             on: AtomicBool::new(true),
             busy: AtomicUsize::new(0),
             more: AtomicBool::new(false),
@@ -224,7 +228,8 @@ mod tests {
     }
 
     fn served() -> Served {
-        Served::new(QueueName::new("q").expect("a name"), Kind::One(Arc::new(Nothing)))
+        let name = QueueName::new("q").expect("a name");
+        Served::new(name, Kind::One(Arc::new(Nothing)), Arc::default())
     }
 
     #[test]

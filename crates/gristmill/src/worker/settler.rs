@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use gristmill_core::policy::refused_follow_up::{Instead, instead};
 use gristmill_core::{
-    Became, ClaimedTask, Limits, Outcome, PutAnswer, QueueName, Refusal, SettleAnswer, Settlement,
-    State, Store, StoreError, TaskId, WorkerId,
+    AttemptEnd, Became, ClaimedTask, Limits, Outcome, PutAnswer, QueueName, Refusal, SettleAnswer,
+    Settlement, State, Store, StoreError, TaskId, WorkerId,
 };
 use tokio::sync::Notify;
 
@@ -348,11 +348,12 @@ impl Settler {
                     Some((same, tasks)) if Arc::ptr_eq(same, &served) => *tasks += 1,
                     other => {
                         if let Some((served, tasks)) = other.replace((served, 1)) {
-                            served.count_done(tasks);
+                            well_done(&served, tasks);
                         }
                     }
                 },
                 outcome => {
+                    served.numbers.ended(outcome.end(), 1);
                     let became = match &answer {
                         SettleAnswer::Recorded { became, .. } => Some(*became),
                         _ => None,
@@ -376,7 +377,7 @@ impl Settler {
         }
         self.count(|all| all.add(&report));
         if let Some((served, tasks)) = well {
-            served.count_done(tasks);
+            well_done(&served, tasks);
         }
         // The last: whoever waits for it reads the numbers next.
         if let Some((context, tasks)) = closing {
@@ -440,6 +441,12 @@ impl Settler {
             self.heartbeat.let_go(context.lease().token);
         }
     }
+}
+
+/// So many attempts were done.
+fn well_done(served: &Served, tasks: u64) {
+    served.count_done(tasks);
+    served.numbers.ended(AttemptEnd::Done, tasks);
 }
 
 fn count(report: &mut WorkReport, pending: &Pending, answer: &SettleAnswer) {

@@ -374,14 +374,14 @@ impl Running for Site {
         lock(&self.cycles).len()
     }
 
-    fn in_progress(&self) -> Vec<(u32, u64)> {
+    fn in_progress(&self) -> Vec<(u32, QueueName, u64)> {
         let hands: Vec<Arc<Hand>> = {
             let cycles = lock(&self.cycles);
             cycles.values().filter_map(|cycle| Some(cycle.hand.as_ref()?.1.clone())).collect()
         };
         let counted = |hand: &Arc<Hand>| {
             let queue = self.last_known(&hand.served.name)?;
-            Some((queue.number, hand.holding() as u64))
+            Some((queue.number, hand.served.name.clone(), hand.holding() as u64))
         };
         hands.iter().filter_map(counted).collect()
     }

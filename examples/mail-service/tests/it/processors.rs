@@ -181,9 +181,10 @@ async fn the_metrics_have_their_names() {
     };
     assert_eq!(line("queue_running_workers"), "queue_running_workers 1");
     assert_eq!(line("queue_running_job_processors"), "queue_running_job_processors 1");
-    let in_progress = "queue_tasks_in_progress{queue_num=\"1\"}";
+    let in_progress = "queue_tasks_in_progress{queue=\"emails\",queue_num=\"1\"}";
     assert_eq!(line(in_progress), format!("{in_progress} 20"));
-    let cycles = "queue_job_processor_cycle_duration_seconds_count{queue_num=\"1\"}";
+    let cycles =
+        "queue_job_processor_cycle_duration_seconds_count{queue=\"emails\",queue_num=\"1\"}";
     assert_eq!(line(cycles), format!("{cycles} 1"));
     assert!(mill.metrics().text().contains("cycle_duration_seconds histogram"));
     gate.permits.add_permits(100);

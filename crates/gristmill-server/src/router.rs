@@ -90,6 +90,10 @@ routes! {
     POST "/v1/queues/{queue}/reset" queues::reset, "Take the operator's changes back", body "By", answers [200 "Queue"], problems [404];
     GET "/v1/schedules" schedules::list, "All schedules", answers [200 "Schedules"];
     GET "/v1/schedules/{schedule}" schedules::get, "One schedule", answers [200 "Schedule"], problems [404];
+    PUT "/v1/schedules/{schedule}" schedules::declare, "Declare a schedule", body "NewSchedule", answers [201 "Schedule", 200 "Schedule"],
+        problems [404];
+    PATCH "/v1/schedules/{schedule}" schedules::change, "Change what is said of a schedule", body "ScheduleChange", answers [200 "Schedule"],
+        problems [404];
     DELETE "/v1/schedules/{schedule}" schedules::remove, "Remove a schedule; its tasks stay", answers [200 "Removed"], problems [404];
     POST "/v1/schedules/{schedule}/pause" schedules::pause, "Stop a schedule", body "By", answers [200 "Schedule"], problems [404];
     POST "/v1/schedules/{schedule}/resume" schedules::resume, "Let a schedule go on", body "By", answers [200 "Schedule"], problems [404];

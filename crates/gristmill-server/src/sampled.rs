@@ -1,11 +1,11 @@
 //! Numbers that many may ask for at once, looked up at most once a second.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill::port::WorkerId;
-use gristmill::{QueueName, QueueStats};
+use gristmill::{QueueName, QueueStats, Timestamp};
 use tokio::sync::Mutex;
 
 use crate::problem::{Answer, Problem, UNAVAILABLE};
@@ -24,8 +24,24 @@ pub(crate) struct Sampled {
     /// What was done by when, for the rate: a sample every ten seconds, for five
     /// minutes.
     done: std::sync::Mutex<VecDeque<(Instant, HashMap<QueueName, u64>)>>,
-    /// Workers that claim through this service, and when they last did.
-    workers: std::sync::Mutex<HashMap<(QueueName, WorkerId), Instant>>,
+    /// Workers that claim through this service, by queue.
+    workers: std::sync::Mutex<HashMap<(QueueName, WorkerId), Claiming>>,
+}
+
+/// When a worker first and last claimed.
+#[derive(Debug, Clone, Copy)]
+struct Claiming {
+    since: Timestamp,
+    last: Instant,
+}
+
+/// A worker that claims through this service.
+#[derive(Debug)]
+pub(crate) struct Claimant {
+    pub(crate) worker: WorkerId,
+    pub(crate) queues: Vec<QueueName>,
+    pub(crate) since: Timestamp,
+    pub(crate) silent_for: Duration,
 }
 
 /// How often and how long samples for the rate are kept.
@@ -89,20 +105,46 @@ impl Sampled {
     pub(crate) fn saw(&self, worker: &WorkerId, queues: &[QueueName]) {
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         if workers.len() + queues.len() > COUNTED {
-            workers.retain(|_, at| at.elapsed() < SILENT);
+            workers.retain(|_, claiming| claiming.last.elapsed() < SILENT);
         }
         for queue in queues {
             let who = (queue.clone(), worker.clone());
             if workers.len() < COUNTED || workers.contains_key(&who) {
-                workers.insert(who, Instant::now());
+                let now = Instant::now();
+                let fresh = Claiming { since: crate::route::now(), last: now };
+                workers.entry(who).or_insert(fresh).last = now;
             }
         }
+    }
+
+    /// Workers that claimed lately, by their ids.
+    pub(crate) fn claimants(&self) -> Vec<Claimant> {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.retain(|_, claiming| claiming.last.elapsed() < SILENT);
+        let mut found: BTreeMap<WorkerId, Claimant> = BTreeMap::new();
+        for ((queue, worker), claiming) in &*workers {
+            let silent_for = claiming.last.elapsed();
+            let one = found.entry(worker.clone()).or_insert_with(|| Claimant {
+                worker: worker.clone(),
+                queues: Vec::new(),
+                since: claiming.since,
+                silent_for,
+            });
+            one.queues.push(queue.clone());
+            one.since = one.since.min(claiming.since);
+            one.silent_for = one.silent_for.min(silent_for);
+        }
+        let sorted = found.into_values().map(|mut one| {
+            one.queues.sort();
+            one
+        });
+        sorted.collect()
     }
 
     /// How many workers claimed from each queue lately.
     pub(crate) fn seen(&self) -> HashMap<QueueName, u64> {
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        workers.retain(|_, at| at.elapsed() < SILENT);
+        workers.retain(|_, claiming| claiming.last.elapsed() < SILENT);
         let mut counts = HashMap::new();
         for (queue, _) in workers.keys() {
             *counts.entry(queue.clone()).or_default() += 1;

@@ -1,12 +1,16 @@
 //! A schedule as it is shown, and what a fire by hand came to.
 
-use gristmill::Timestamp;
 use gristmill::port::policy::next_fire::FireTimes;
-use gristmill::port::{FireAnswer, Rule, Schedule};
-use serde::Serialize;
+use gristmill::port::{
+    FireAnswer, Rule, Schedule, ScheduleDeclaration, ScheduleName, SettingsError,
+};
+use gristmill::{Payload, Timestamp};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use super::answer::PutOut;
-use super::fields::millis;
+use super::fields::{millis, queue, span, text};
+use crate::problem::{Answer, Problem};
 
 /// A schedule.
 #[derive(Debug, Serialize)]
@@ -53,6 +57,79 @@ impl<'a> ScheduleOut<'a> {
             next_fire: next.map(|at| at.to_string()),
             created_at: schedule.created_at.to_string(),
         }
+    }
+}
+
+/// A schedule as it is declared, or what is to change of it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ScheduleIn {
+    queue: Option<String>,
+    cron: Option<String>,
+    every: Option<String>,
+    zone: Option<String>,
+    #[serde(default, deserialize_with = "said")]
+    payload: Option<Box<RawValue>>,
+    key: Option<String>,
+    missed: Option<String>,
+    overlap: Option<String>,
+}
+
+/// A payload of `null` is a payload.
+fn said<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(reader).map(Some)
+}
+
+impl ScheduleIn {
+    /// The schedule that is meant: what is not said is as it stands, or as by default.
+    pub(crate) fn meant(
+        self,
+        name: ScheduleName,
+        standing: Option<ScheduleDeclaration>,
+    ) -> Answer<ScheduleDeclaration> {
+        let needs = |field: &'static str| {
+            move || Problem::field(field, format!("a schedule needs '{field}'"))
+        };
+        let queue = self.queue.map(|text| queue("queue", &text)).transpose()?;
+        let known = standing.as_ref();
+        let queue = queue.or_else(|| known.map(|known| known.queue.clone()));
+        let rule = match (self.cron, self.every) {
+            (Some(_), Some(_)) => {
+                return Err(Problem::field("every", "'cron' and 'every' exclude each other"));
+            }
+            (Some(cron), None) => Some(("cron", Rule::Cron(cron))),
+            (None, Some(every)) => Some(("every", Rule::Every(span("every", &every)?))),
+            (None, None) => known.map(|known| ("cron", known.rule.clone())),
+        };
+        let (field, rule) = rule.ok_or_else(needs("cron"))?;
+        // Read in UTC here, so that its own mistakes are told at its place.
+        FireTimes::new(&rule, "UTC").map_err(|why| Problem::field(field, why.to_string()))?;
+        let zone = self.zone.or_else(|| known.map(|known| known.zone.clone()));
+        let zone = zone.unwrap_or_else(|| "UTC".to_owned());
+        FireTimes::new(&rule, &zone).map_err(|why| Problem::field("zone", why.to_string()))?;
+        let payload = self.payload.map(|json| Payload::json(json.get().to_owned().into_bytes()));
+        // One with a finder has none, and keeps its finder.
+        let payload = match (payload, known) {
+            (Some(payload), _) => Some(payload),
+            (None, Some(known)) => known.payload.clone(),
+            (None, None) => return Err(needs("payload")()),
+        };
+        let key = self.key.map(|key| text("key", key, 512)).transpose()?;
+        let mut options = known.map(|known| known.options.clone()).unwrap_or_default();
+        options.key = key.or(options.key);
+        let word = |field: &'static str| move |why: SettingsError| Problem::field(field, why.0);
+        let missed = self.missed.map(|word| word.parse()).transpose().map_err(word("missed"))?;
+        let overlap = self.overlap.map(|word| word.parse()).transpose().map_err(word("overlap"))?;
+        Ok(ScheduleDeclaration {
+            name,
+            queue: queue.ok_or_else(needs("queue"))?,
+            rule,
+            zone,
+            payload,
+            options,
+            missed: missed.or_else(|| known.map(|known| known.missed)).unwrap_or_default(),
+            overlap: overlap.or_else(|| known.map(|known| known.overlap)).unwrap_or_default(),
+        })
     }
 }
 

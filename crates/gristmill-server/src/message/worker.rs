@@ -4,6 +4,7 @@ use gristmill::port::WorkerView;
 use serde::Serialize;
 
 use super::fields::millis;
+use crate::sampled::Claimant;
 
 /// A worker heard of lately.
 #[derive(Debug, Serialize)]
@@ -19,6 +20,8 @@ pub(crate) struct WorkerOut<'a> {
     stopping: bool,
     since: String,
     silent_ms: u64,
+    /// It claims over HTTP, through this service: what it holds is not told.
+    over_http: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,6 +52,25 @@ impl<'a> WorkerOut<'a> {
             stopping: report.stopping,
             since: view.since.to_string(),
             silent_ms: millis(view.silent_for),
+            over_http: false,
+        }
+    }
+
+    /// One that claims over HTTP.
+    pub(crate) fn claiming(claimant: &'a Claimant) -> Self {
+        WorkerOut {
+            worker: claimant.worker.as_str(),
+            host: "",
+            pid: 0,
+            version: "",
+            queues: claimant.queues.iter().map(|queue| queue.as_str()).collect(),
+            processors: Vec::new(),
+            holding: 0,
+            follows_term: None,
+            stopping: false,
+            since: claimant.since.to_string(),
+            silent_ms: millis(claimant.silent_for),
+            over_http: true,
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use axum::http::StatusCode;
 use gristmill::port::name::did_you_mean;
-use gristmill::port::{FireAnswer, Schedule, ScheduleName};
+use gristmill::port::{FireAnswer, NewTask, Schedule, ScheduleDeclaration, ScheduleName};
 use serde_json::json;
 
 use super::now;
 use crate::call::{self, Call};
 use crate::message::fields::by;
 use crate::message::queue::ByIn;
-use crate::message::schedule::{FiredOut, ScheduleOut};
+use crate::message::schedule::{FiredOut, ScheduleIn, ScheduleOut};
 use crate::problem::{Answer, NO_SCHEDULE, OVERLAPS, Problem};
 use crate::service::Service;
 
@@ -41,6 +41,39 @@ pub(crate) async fn get(call: Call) -> Answer {
     let name = named(&call)?;
     let schedule = found(&call.service, &name).await?;
     call::json(StatusCode::OK, &ScheduleOut::of(&schedule, now()))
+}
+
+/// Says that a schedule exists, and how it is from now on.
+pub(crate) async fn declare(call: Call) -> Answer {
+    let name = named(&call)?;
+    let (service, asked) = call.json::<ScheduleIn>().await?;
+    let known = service.store.schedules().await?;
+    let is_new = !known.iter().any(|schedule| schedule.declared.name == name);
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    keep(&service, asked.meant(name, None)?, status).await
+}
+
+/// Changes what is said of a schedule.
+pub(crate) async fn change(call: Call) -> Answer {
+    let name = named(&call)?;
+    let (service, asked) = call.json::<ScheduleIn>().await?;
+    let standing = found(&service, &name).await?.declared;
+    keep(&service, asked.meant(name, Some(standing))?, StatusCode::OK).await
+}
+
+async fn keep(service: &Service, mut declared: ScheduleDeclaration, status: StatusCode) -> Answer {
+    let queues = service.known.expect(service, &declared.queue).await?;
+    if let Some(payload) = declared.payload.take() {
+        // Told now, not when it fires at night.
+        let task = NewTask::new(payload);
+        if let Some(refusal) = service.store.limits().refuse(&task) {
+            return Err(Problem::refused(&refusal));
+        }
+        let fitted = queues.fit(&declared.queue, task).map_err(|why| Problem::refused(&why))?;
+        declared.payload = Some(fitted.payload);
+    }
+    let schedule = service.store.declare_schedule(declared).await?;
+    call::json(status, &ScheduleOut::of(&schedule, now()))
 }
 
 pub(crate) async fn remove(call: Call) -> Answer {

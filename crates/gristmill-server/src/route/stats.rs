@@ -56,5 +56,8 @@ pub(crate) async fn minutes(call: Call) -> Answer {
 
 pub(crate) async fn workers(call: Call) -> Answer {
     let workers = call.service.store.workers().await?;
-    call::json(StatusCode::OK, &workers.iter().map(WorkerOut::of).collect::<Vec<_>>())
+    let claimants = call.service.sampled.claimants();
+    let over_http = claimants.iter().map(WorkerOut::claiming);
+    let all: Vec<_> = workers.iter().map(WorkerOut::of).chain(over_http).collect();
+    call::json(StatusCode::OK, &all)
 }

@@ -1,6 +1,7 @@
 //! A service over a store of its own, and a client that says exactly what a test wants.
 
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 
 use gristmill::Mill;
 use gristmill_server::{Options, Port, Server};
@@ -10,9 +11,13 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::documented;
+
 pub(crate) struct Site {
     pub(crate) mill: Mill,
     pub(crate) address: SocketAddr,
+    /// What it says of itself, once it was asked.
+    document: OnceLock<Value>,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
 }
@@ -61,7 +66,7 @@ impl Site {
         let running = tokio::spawn(server.run(async move {
             let _ = stops.await;
         }));
-        Site { mill, address, stop: Some(stop), running }
+        Site { mill, address, document: OnceLock::new(), stop: Some(stop), running }
     }
 
     /// Asks it to stop, and returns when it has.
@@ -102,7 +107,16 @@ impl Site {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        self.raw(&request(method, path, headers, body)).await
+        let answer = self.raw(&request(method, path, headers, body)).await;
+        let document = match self.document.get() {
+            Some(document) => document,
+            None => {
+                let asked = self.raw(&request("GET", "/openapi.json", &[], "")).await;
+                self.document.get_or_init(|| asked.json())
+            }
+        };
+        documented::check(document, method, path, &answer);
+        answer
     }
 }
 

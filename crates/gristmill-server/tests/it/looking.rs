@@ -130,7 +130,11 @@ async fn numbers_are_told() {
         assert!(text.lines().any(|known| known == line), "{line}\n{text}");
     }
     assert_eq!((site.get("/livez").await.status, site.get("/readyz").await.status), (200, 200));
-    assert_eq!(site.get("/v1/workers").await.json(), json!([]));
+    let workers = site.get("/v1/workers").await.json();
+    assert_eq!(
+        (&workers[0]["worker"], &workers[0]["queues"], &workers[0]["over_http"]),
+        (&json!("w"), &json!(["a"]), &json!(true))
+    );
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@
 
 mod claiming;
 mod client;
+mod documented;
 mod looking;
 mod operating;
 mod putting;

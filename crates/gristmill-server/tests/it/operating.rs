@@ -184,6 +184,48 @@ async fn queues_are_declared_changed_paused_and_reset() {
 }
 
 #[tokio::test]
+async fn schedules_are_declared_and_changed() {
+    let site = Site::with(&["a"]).await;
+    let path = "/v1/schedules/morning";
+    let declared = r#"{"queue":"a","cron":"0 7 * * *","zone":"Europe/Athens","payload":{"to":"all"},"key":"k"}"#;
+    assert_eq!(site.send("PUT", path, &[JSON], declared).await.status, 201);
+    let stands = site.send("PUT", path, &[JSON], declared).await;
+    assert_eq!((stands.status, &stands.json()["zone"]), (200, &json!("Europe/Athens")));
+    let changed =
+        site.send("PATCH", path, &[JSON], r#"{"every":"1h","overlap":"skip"}"#).await.json();
+    assert_eq!(
+        (&changed["cron"], &changed["every_ms"], &changed["overlap"], &changed["queue"]),
+        (&json!(null), &json!(3_600_000), &json!("skip"), &json!("a"))
+    );
+    // What was not said stayed.
+    let kept = site.mill.store().schedules().await.unwrap();
+    let kept = &kept[0].declared;
+    assert_eq!(kept.payload, Some(gristmill::Payload::json(r#"{"to":"all"}"#)));
+    assert_eq!(kept.options.key.as_deref(), Some("k"));
+    // Said anew it is as it is said.
+    let again =
+        site.send("PUT", path, &[JSON], r#"{"queue":"a","every":"2h","payload":null}"#).await;
+    assert_eq!((again.status, &again.json()["zone"]), (200, &json!("UTC")));
+    for (method, body, code, field) in [
+        ("PUT", r#"{"cron":"0 7 * * *","payload":1}"#, "invalid", "queue"),
+        ("PUT", r#"{"queue":"a","payload":1}"#, "invalid", "cron"),
+        ("PUT", r#"{"queue":"a","cron":"0 7 * * *"}"#, "invalid", "payload"),
+        ("PUT", r#"{"queue":"b","cron":"0 7 * * *","payload":1}"#, "unknown_queue", "queue"),
+        ("PUT", r#"{"queue":"a","cron":"99 7 * * *","payload":1}"#, "invalid", "cron"),
+        ("PUT", r#"{"queue":"a","cron":"0 7 * * *","every":"1h","payload":1}"#, "invalid", "every"),
+        ("PATCH", r#"{"every":"5"}"#, "invalid", "every"),
+        ("PATCH", r#"{"zone":"Mars/Olympus"}"#, "invalid", "zone"),
+        ("PATCH", r#"{"missed":"never"}"#, "invalid", "missed"),
+        ("PATCH", r#"{"wen":"now"}"#, "unknown_field", "wen"),
+    ] {
+        let problem = site.send(method, path, &[JSON], body).await.problem();
+        assert_eq!((problem.1, problem.2), (code.to_owned(), field.to_owned()), "{body}");
+    }
+    let none = site.send("PATCH", "/v1/schedules/none", &[JSON], "{}").await;
+    assert_eq!(none.problem().1, "unknown_schedule");
+}
+
+#[tokio::test]
 async fn schedules_are_seen_paused_fired_and_removed() {
     let site = Site::with(&["a"]).await;
     let hour = std::time::Duration::from_secs(3600);

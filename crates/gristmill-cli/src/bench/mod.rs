@@ -7,6 +7,7 @@
 mod across;
 mod cost;
 mod files;
+mod http;
 mod load;
 mod memory;
 mod postgres;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gristmill::{PostgresUrl, StoreUrl};
 
 use super::load::BenchError;
-use super::{Measured, Plan, across, files, memory, postgres, sqlite, start, worker};
+use super::{Measured, Plan, across, files, http, memory, postgres, sqlite, start, worker};
 
 /// Where it is measured.
 #[derive(Debug)]
@@ -40,17 +40,18 @@ pub(crate) enum Step {
     StartFiles,
     StartPostgres,
     StartAcross,
+    Http,
     Idle,
 }
 
 use Step::{
-    AwkwardDrain, BulkKeyed, BulkPut, ClaimSettle, Idle, MemoryCycle, Put1, Put8, Put64, Put256,
-    PutProcesses, StartAcross, StartFiles, StartMemory, StartPostgres, StartSqlite, WaitingDrain,
-    WorkerDrain,
+    AwkwardDrain, BulkKeyed, BulkPut, ClaimSettle, Http, Idle, MemoryCycle, Put1, Put8, Put64,
+    Put256, PutProcesses, StartAcross, StartFiles, StartMemory, StartPostgres, StartSqlite,
+    WaitingDrain, WorkerDrain,
 };
 
 impl Step {
-    /// The name of its row, or of the first of its rows.
+    /// The name of its row, of the first of its rows, or of all of them.
     pub(crate) fn name(self) -> &'static str {
         match self {
             BulkPut => "bulk_put",
@@ -70,6 +71,7 @@ impl Step {
             StartFiles => "start_files",
             StartPostgres => "start_postgres",
             StartAcross => "start_across",
+            Http => "http",
             Idle => "idle",
         }
     }
@@ -92,6 +94,7 @@ impl Step {
             StartMemory => "put to start in memory",
             StartSqlite | StartFiles | StartPostgres => "put to start",
             StartAcross => "put by another process to start",
+            Http => "the service over loopback",
             Idle => "an idle worker",
         }
     }
@@ -123,6 +126,7 @@ impl Target {
                 StartMemory,
                 StartSqlite,
                 StartAcross,
+                Http,
             ],
             Target::Files(_) => &[BulkPut, ClaimSettle, WorkerDrain, StartFiles, StartAcross],
             Target::Postgres(_) => &[
@@ -155,6 +159,7 @@ impl Target {
                 Put256 => sqlite::callers(folder, plan, 256, step.name()).await?.into(),
                 StartSqlite => start::on_sqlite(folder, plan).await?.into(),
                 StartAcross => across::on_sqlite(folder, plan).await?,
+                Http => http::rows(folder, plan).await?,
                 other => return Err(BenchError::NotHere(other.name())),
             },
             (Target::Files(folder), step) => match step {

@@ -59,6 +59,9 @@ fn sqlite_is_measured_in_files_that_are_away_afterwards() {
     for name in ["bulk_put", "claim_settle", "worker_drain", "put_64", "put_256"] {
         assert_rate(&rows, name);
     }
+    for name in ["http_put_64", "http_bulk", "http_claim_settle"] {
+        assert_rate(&rows, name);
+    }
     assert_time(&rows, "start_sqlite");
     assert_across(&rows);
     let memory = row(&rows, "memory_cycle");

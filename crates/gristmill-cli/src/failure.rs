@@ -98,7 +98,7 @@ impl fmt::Display for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let said = error.to_string();
+        let said = error.whole();
         let (exit, code, message) = match &error {
             StoreError::Busy(_) => (Exit::Unavailable, "store_busy", said),
             StoreError::Held(_) => (Exit::Unavailable, "store_held", said),
@@ -157,7 +157,7 @@ impl From<gristmill::Error> for Failure {
             error @ gristmill::Error::Contract { .. } => {
                 Failure::new(Exit::Refused, "contract", error.to_string())
             }
-            other => Failure::new(Exit::Wrong, "wrong", other.to_string()),
+            other => Failure::new(Exit::Wrong, "wrong", other.whole()),
         }
     }
 }
@@ -175,15 +175,15 @@ mod tests {
     #[test]
     fn what_can_be_repeated_has_a_code_of_its_own() {
         for error in [
-            StoreError::Busy("x".to_owned()),
-            StoreError::Held("x".to_owned()),
-            StoreError::Unavailable("x".to_owned()),
-            StoreError::DiskFull("x".to_owned()),
+            StoreError::busy("x".to_owned()),
+            StoreError::held("x".to_owned()),
+            StoreError::unavailable("x".to_owned()),
+            StoreError::disk_full("x".to_owned()),
         ] {
             assert!(error.is_retryable());
             assert_eq!(Failure::from(error).exit, Exit::Unavailable);
         }
-        let unknown = Failure::from(StoreError::Unknown("x".to_owned()));
+        let unknown = Failure::from(StoreError::unknown("x".to_owned()));
         assert_eq!((unknown.exit.code(), unknown.code), (1, "outcome_unknown"));
     }
 

@@ -32,11 +32,11 @@ impl ClaimRequest {
     /// When it asks for nothing, or for a length that no lease can have.
     pub fn lease_on(&self, settings: &Settings) -> Result<Duration> {
         if self.max == 0 {
-            return Err(StoreError::Invalid("a claim of 0 tasks".to_owned()));
+            return Err(StoreError::invalid("a claim of 0 tasks".to_owned()));
         }
         let lease = self.lease.unwrap_or(settings.lease);
         match lease_fault(lease) {
-            Some(fault) => Err(StoreError::Invalid(fault)),
+            Some(fault) => Err(StoreError::invalid(fault)),
             None => Ok(lease),
         }
     }
@@ -67,7 +67,7 @@ impl ClaimRequest {
 /// The error of a claim whose token stands already: a token is for one claim.
 #[must_use]
 pub fn token_claimed_before() -> StoreError {
-    StoreError::Invalid("this token has claimed before".to_owned())
+    StoreError::invalid("this token has claimed before".to_owned())
 }
 
 /// The error of a task that was claimed and cannot be read: it fails for good,

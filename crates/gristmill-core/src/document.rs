@@ -63,7 +63,7 @@ impl DocumentChange {
         } else {
             return Ok(());
         };
-        Err(StoreError::Invalid(why))
+        Err(StoreError::invalid(why))
     }
 
     /// What stands afterwards, in a store that has `standing` now.

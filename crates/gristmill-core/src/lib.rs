@@ -44,6 +44,7 @@ pub mod token;
 pub mod turnstile;
 pub mod wake;
 pub mod watchdog;
+mod why;
 pub mod worker;
 
 pub use assignment::{Assignment, Leadership, Published, Share};
@@ -83,4 +84,5 @@ pub use token::Token;
 pub use turnstile::Turnstile;
 pub use wake::{WakeMark, WakeSignal};
 pub use watchdog::{Signs, Watchdog};
+pub use why::Why;
 pub use worker::{HandlerStats, ProcessorReport, WorkerReport, WorkerView};

@@ -123,7 +123,7 @@ impl WorkerId {
     pub fn random() -> Result<Self, StoreError> {
         let token = crate::Token::random()?.to_string();
         let short = token.get(..16).unwrap_or(&token);
-        Self::new(short).map_err(|e| StoreError::Invalid(e.to_string()))
+        Self::new(short).map_err(|e| StoreError::invalid(e.to_string()))
     }
 }
 

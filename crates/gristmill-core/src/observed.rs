@@ -200,7 +200,7 @@ macro_rules! observe {
         let answer = $self.inner.$verb($($arg),*).instrument(span).await;
         $self.verbs.$verb.count(start.elapsed(), answer.is_err());
         if let Err(error) = &answer {
-            tracing::debug!(target: "gristmill::store", verb = stringify!($verb), %error, "failed");
+            tracing::debug!(target: "gristmill::store", verb = stringify!($verb), error = %error.whole(), "failed");
         }
         answer
     }};

@@ -81,7 +81,7 @@ impl Operation {
             return Ok(None);
         };
         if ids.len() > limits.page {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "{} ids in one step and {} are allowed",
                 ids.len(),
                 limits.page

@@ -116,11 +116,11 @@ impl Declaration {
         let name = &self.name;
         match (self.number, known) {
             (Some(asked), _) if asked == 0 || asked >= FIRST_FREE_NUMBER => {
-                Err(StoreError::Invalid(format!(
+                Err(StoreError::invalid(format!(
                     "queue '{name}': a contract's number is from 1 to 9999"
                 )))
             }
-            (Some(asked), Some(known)) if asked != known => Err(StoreError::Invalid(format!(
+            (Some(asked), Some(known)) if asked != known => Err(StoreError::invalid(format!(
                 "queue '{name}' has number {known} and cannot become {asked}"
             ))),
             _ => Ok(()),
@@ -130,7 +130,7 @@ impl Declaration {
     /// The error when another queue has the number that this one asks for.
     #[must_use]
     pub fn number_taken(&self, asked: u32, holder: &str) -> StoreError {
-        StoreError::Invalid(format!(
+        StoreError::invalid(format!(
             "number {asked} belongs to queue '{holder}' and cannot be '{}' too",
             self.name
         ))
@@ -185,7 +185,7 @@ impl Queue {
     pub fn adopt(&mut self) -> Result<Vec<(&'static str, String, String)>> {
         let settings =
             Queue::effective(&Settings::default(), &self.declared, self.overridden.as_ref());
-        settings.check().map_err(|e| StoreError::Invalid(format!("queue '{}': {e}", self.name)))?;
+        settings.check().map_err(|e| StoreError::invalid(format!("queue '{}': {e}", self.name)))?;
         let changes = self.settings.differences(&settings);
         self.settings = settings;
         Ok(changes)

@@ -224,11 +224,11 @@ impl ScheduleDeclaration {
     /// can have the settings it gives its tasks.
     pub fn check(&self) -> Result<()> {
         if let Some(why) = self.options.settings.fault() {
-            return Err(StoreError::Invalid(format!("schedule '{}': {why}", self.name)));
+            return Err(StoreError::invalid(format!("schedule '{}': {why}", self.name)));
         }
         FireTimes::new(&self.rule, &self.zone)
             .map(drop)
-            .map_err(|e| StoreError::Invalid(format!("schedule '{}': {e}", self.name)))
+            .map_err(|e| StoreError::invalid(format!("schedule '{}': {e}", self.name)))
     }
 }
 

@@ -78,7 +78,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// own and did not hear the answer.
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
         let _ = token;
-        Err(StoreError::NotSupported("tell what is open under a token".to_owned()))
+        Err(StoreError::not_supported("tell what is open under a token".to_owned()))
     }
 
     /// Takes back tasks of all queues whose lease ran out, a bounded number a
@@ -127,7 +127,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// An unknown queue is an error.
     async fn import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
         let _ = import;
-        Err(StoreError::NotSupported("import tasks of another store".to_owned()))
+        Err(StoreError::not_supported("import tasks of another store".to_owned()))
     }
 
     // ---- queues ----------------------------------------------------------

@@ -18,7 +18,7 @@ impl Token {
     pub fn random() -> Result<Self, crate::StoreError> {
         let mut bytes = [0u8; 16];
         getrandom::fill(&mut bytes)
-            .map_err(|e| crate::StoreError::Unavailable(format!("no randomness: {e}")))?;
+            .map_err(|e| crate::StoreError::unavailable(format!("no randomness: {e}")))?;
         Ok(Token(u128::from_be_bytes(bytes)))
     }
 

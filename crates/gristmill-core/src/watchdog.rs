@@ -87,7 +87,7 @@ impl Watchdog {
         let looker = std::thread::Builder::new()
             .name("gristmill-watch".to_owned())
             .spawn(move || look(&watched))
-            .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
+            .map_err(|e| StoreError::unavailable("no thread could be started").caused_by(e))?;
         let _ = inner.looker.set(looker.thread().clone());
         Ok(Watchdog { inner })
     }
@@ -105,7 +105,7 @@ impl Watchdog {
     /// *Unavailable*, for nothing was asked.
     pub fn is_answering(&self) -> Result<()> {
         match self.inner.silence() {
-            Some(silence) => Err(StoreError::Unavailable(self.inner.sentence(silence))),
+            Some(silence) => Err(StoreError::unavailable(self.inner.sentence(silence))),
             None => Ok(()),
         }
     }

@@ -177,7 +177,7 @@ impl Held {
         let dropped = self.intent.drop_old(self.checkpoint, keep);
         let tidied = ids::tidy(&self.spool, self.checkpoint, prepared.now);
         if let Err(error) = dropped.and(tidied) {
-            tracing::warn!(%error, "old segments or ids stay");
+            tracing::warn!(error = %error.whole(), "old segments or ids stay");
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Held {
                 let path = self.spool.task(known.state, *id, known.queue.as_str());
                 match disk::open(&path).and_then(|file| self.spool.sync_file(&path, &file)) {
                     Err(error) if error.kind() != ErrorKind::NotFound => {
-                        return Err(fault(&path, &error));
+                        return Err(fault(&path, error));
                     }
                     _ => {}
                 }

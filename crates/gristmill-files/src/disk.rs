@@ -142,7 +142,7 @@ impl Spool {
         // Through a handle that is older than what it syncs: a new one is not
         // told of what failed before.
         let Some(folder) = &self.folder else {
-            return Err(fault(self.root(), &ErrorKind::NotFound.into()));
+            return Err(fault(self.root(), ErrorKind::NotFound.into()));
         };
         self.step(Step::SyncAll, || Ok(rustix::fs::syncfs(folder)?)).at(self.root())
     }

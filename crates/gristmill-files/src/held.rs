@@ -133,7 +133,7 @@ impl Held {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(Unread::Lost("its file is gone".to_owned()));
             }
-            Err(error) => return Err(Unread::Fault(crate::errors::fault(&path, &error))),
+            Err(error) => return Err(Unread::Fault(crate::errors::fault(&path, error))),
         }
         let bytes = Bytes::from(bytes);
         task_file::parse(&bytes, known.state)

@@ -206,7 +206,7 @@ impl Intent {
             Err(error) => {
                 // A partial frame is no frame, so this may fail as well.
                 let _ = self.spool.shorten(&self.file, self.at.offset);
-                Err(fault(&self.path, &error))
+                Err(fault(&self.path, error))
             }
         }
     }
@@ -231,7 +231,7 @@ impl Intent {
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.spool
             .sync_file(&self.path, &self.file)
-            .map_err(|error| StoreError::Unknown(format!("{}: {error}", self.path.display())))?;
+            .map_err(|error| StoreError::unknown(self.path.to_string_lossy()).caused_by(error))?;
         self.synced = Some(self.at);
         Ok(())
     }

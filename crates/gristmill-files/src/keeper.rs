@@ -241,7 +241,7 @@ impl Keeper {
             self.setup.crowd.measure(puts, began.elapsed().saturating_sub(synced), synced);
         }
         if let Err(error) = step_checkpoint(&self.setup, &mut self.under_way, &mut held, now) {
-            tracing::warn!(%error, "no checkpoint could be made");
+            tracing::warn!(error = %error.whole(), "no checkpoint could be made");
         }
         let woken = held.ledger.take_woken();
         // A checkpoint that failed midway leaves something to be finished: the
@@ -267,7 +267,7 @@ impl Keeper {
             held.checkpoint(now, Keep::None)
         });
         if let Err(error) = &made {
-            tracing::warn!(%error, "no room could be made");
+            tracing::warn!(error = %error.whole(), "no room could be made");
         }
         made.is_ok()
     }
@@ -289,7 +289,7 @@ impl Keeper {
             && let Some(held) = &mut self.held
             && let Err(error) = held.intent.sync()
         {
-            tracing::error!(%error, "what relaxed queues wrote could not be synced");
+            tracing::error!(error = %error.whole(), "what relaxed queues wrote could not be synced");
             // It stands in memory only: a checkpoint makes it durable.
             let healed = self.with_folder(|held, now| {
                 held.intent.set_unfinished()?;
@@ -297,7 +297,7 @@ impl Keeper {
                 held.heal(now)
             });
             if let Err(error) = healed {
-                tracing::error!(%error, "nor could it be written anew yet");
+                tracing::error!(error = %error.whole(), "nor could it be written anew yet");
             }
         }
     }
@@ -320,7 +320,7 @@ impl Keeper {
             Ok(())
         });
         if let Err(error) = left {
-            tracing::debug!(%error, "the folder was left without a checkpoint");
+            tracing::debug!(error = %error.whole(), "the folder was left without a checkpoint");
         }
     }
 }
@@ -332,7 +332,7 @@ fn take_up(setup: &Setup, held: Option<Held>) -> Result<(Held, bool)> {
         match held.catch_up(now) {
             Ok(others) => return Ok((held, others)),
             // A segment that is gone: too much happened meanwhile.
-            Err(error) => tracing::info!(%error, "reading the whole folder again"),
+            Err(error) => tracing::info!(error = %error.whole(), "reading the whole folder again"),
         }
     }
     let held = load(&setup.spool, &setup.limits, Opener::Another, now)?;

@@ -208,7 +208,7 @@ fn read_files(
         held.spool.disk.answers();
         let parsed = match scan::read(&path, state, id) {
             Ok(parsed) => parsed,
-            Err(Unusable::Fault(error)) => return Err(fault(&path, &error)),
+            Err(Unusable::Fault(error)) => return Err(fault(&path, error)),
             Err(Unusable::Damaged(why)) => {
                 tracing::error!(file = %path.display(), why, "a task's file is set aside");
                 set_file_aside(&held.spool, &path)?;
@@ -230,7 +230,7 @@ fn read_files(
         by_folder(&mut record);
         let (state, queue) = (record.task.state, record.task.queue.clone());
         if let Err(error) = held.ledger.restore_task(record, token, now) {
-            tracing::error!(file = %path.display(), %error, "a task's file is set aside");
+            tracing::error!(file = %path.display(), error = %error.whole(), "a task's file is set aside");
             set_file_aside(&held.spool, &path)?;
             continue;
         }

@@ -58,12 +58,12 @@ impl Lock {
                     std::thread::sleep(if long { SELDOM } else { OFTEN });
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(StoreError::Busy(format!(
+                    return Err(StoreError::busy(format!(
                         "{} was locked for {patience:?}",
                         spool.at(LOCK).display()
                     )));
                 }
-                Err(TryLockError::Error(error)) => return Err(fault(&spool.at(LOCK), &error)),
+                Err(TryLockError::Error(error)) => return Err(fault(&spool.at(LOCK), error)),
             }
         }
     }

@@ -214,16 +214,14 @@ impl Held {
         }
         // Decided, unless the folder is not there any more: then the files must
         // not go to whatever is in its place.
-        self.intent
-            .in_place()
-            .map_err(|error| Unwritten::Unknown(StoreError::Unknown(error.to_string())))?;
+        self.intent.in_place().map_err(|error| Unwritten::Unknown(error.into_unknown()))?;
         // If the files cannot follow now, they will: whoever has the
         // next turn rolls forward.
         let spares = (sync == Sync::Full).then_some(&mut self.spares);
         let done = apply::settle(&self.spool, &draft.entries, &draft.before, &staged, spares)
             .and_then(|()| self.intent.set_applied());
         if let Err(error) = done {
-            tracing::warn!(%error, "the files are behind the intent");
+            tracing::warn!(error = %error.whole(), "the files are behind the intent");
             self.unapplied = true;
         }
         for entry in &draft.entries {

@@ -61,7 +61,7 @@ pub(crate) fn place_spare(spool: &Spool, segment: u64, aside: &Path) -> Result<(
         Ok(bytes) if used(&bytes) == 0 => return spool.unlink(aside).at(aside),
         Ok(_) => spool.unlink(&path).at(&path)?,
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(fault(&path, &error)),
+        Err(error) => return Err(fault(&path, error)),
     }
     spool.rename(aside, &path).at(&path)
 }

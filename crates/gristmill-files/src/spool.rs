@@ -107,7 +107,7 @@ impl Spool {
     }
 
     pub(crate) fn moved(&self) -> StoreError {
-        StoreError::Unavailable(format!(
+        StoreError::unavailable(format!(
             "{} was moved, deleted or replaced since it was opened; open it again",
             self.root.display()
         ))
@@ -129,7 +129,7 @@ impl Spool {
                 Ok(Begun::New)
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Err(self.no_spool()),
-            Err(error) => Err(fault(&self.at(MARKER), &error)),
+            Err(error) => Err(fault(&self.at(MARKER), error)),
         }
     }
 
@@ -154,7 +154,7 @@ impl Spool {
     }
 
     pub(crate) fn no_spool(&self) -> StoreError {
-        StoreError::NotAStore(format!("{} is not a spool folder", self.root.display()))
+        StoreError::not_a_store(format!("{} is not a spool folder", self.root.display()))
     }
 
     /// Makes the folder itself, unless something else is there.
@@ -162,20 +162,20 @@ impl Spool {
         let shown = self.root.display();
         match std::fs::metadata(&self.root) {
             Ok(found) if !found.is_dir() => {
-                Err(StoreError::NotAStore(format!("{shown} is a file, not a spool folder")))
+                Err(StoreError::not_a_store(format!("{shown} is a file, not a spool folder")))
             }
             // Whoever only looks leaves no lock in a folder that is no spool.
             Ok(_) if !create && !self.at(MARKER).exists() => {
-                Err(StoreError::NotAStore(format!("there is no store in {shown}")))
+                Err(StoreError::not_a_store(format!("there is no store in {shown}")))
             }
             Ok(_) => self.only_ours(),
             Err(error) if error.kind() == ErrorKind::NotFound && create => {
                 self.make_folder(&self.root).at(&self.root)
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(StoreError::NotAStore(format!("there is no spool folder at {shown}")))
+                Err(StoreError::not_a_store(format!("there is no spool folder at {shown}")))
             }
-            Err(error) => Err(fault(&self.root, &error)),
+            Err(error) => Err(fault(&self.root, error)),
         }
     }
 
@@ -191,7 +191,7 @@ impl Spool {
                 FOLDERS.contains(&name) || [LOCK, PRESENT, STATE].contains(&name)
             });
             if !known {
-                return Err(StoreError::NotAStore(format!(
+                return Err(StoreError::not_a_store(format!(
                     "{} is not a spool folder and holds other things ({})",
                     self.root.display(),
                     name.display()

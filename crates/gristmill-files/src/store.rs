@@ -102,7 +102,9 @@ impl FilesStore {
         let thread = std::thread::Builder::new()
             .name("gristmill-files".to_owned())
             .spawn(move || keeper.serve(&received))
-            .map_err(|error| StoreError::Unavailable(format!("no thread: {error}")))?;
+            .map_err(|error| {
+                StoreError::unavailable("no thread could be started").caused_by(error)
+            })?;
         Ok(FilesStore {
             spool,
             limits: options.limits,
@@ -146,10 +148,10 @@ impl FilesStore {
             Some(Ok(answer)) => answer,
             Some(Err(_)) => {
                 self.is_open()?;
-                Err(StoreError::Unknown("the store's thread ended unexpectedly".to_owned()))
+                Err(StoreError::unknown("the store's thread ended unexpectedly".to_owned()))
             }
             // It stands in line, and is done when the disk answers again.
-            None => Err(StoreError::Unknown(self.watchdog.why())),
+            None => Err(StoreError::unknown(self.watchdog.why())),
         }
     }
 
@@ -186,8 +188,8 @@ impl FilesStore {
         });
         match self.watchdog.wait(end).await {
             Some(Ok(true)) => Ok(()),
-            None => Err(StoreError::Unavailable(self.watchdog.why())),
-            _ => Err(StoreError::Unavailable("the store's thread ended unexpectedly".to_owned())),
+            None => Err(StoreError::unavailable(self.watchdog.why())),
+            _ => Err(StoreError::unavailable("the store's thread ended unexpectedly".to_owned())),
         }
     }
 }

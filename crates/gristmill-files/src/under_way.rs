@@ -92,7 +92,7 @@ impl UnderWay {
                 if done.is_err() {
                     held.intent.set_unfinished()?;
                     held.take_back(prepared);
-                    return Err(StoreError::Unavailable(
+                    return Err(StoreError::unavailable(
                         "the files could not be synced".to_owned(),
                     ));
                 }
@@ -153,7 +153,7 @@ impl GivenUp {
 fn join(thread: JoinHandle<Result<()>>) -> Result<()> {
     thread
         .join()
-        .unwrap_or_else(|_| Err(StoreError::Unavailable("a thread ended early".to_owned())))
+        .unwrap_or_else(|_| Err(StoreError::unavailable("a thread ended early".to_owned())))
 }
 
 #[cfg(target_os = "linux")]
@@ -164,7 +164,7 @@ fn sync_everything(spool: &Spool) -> Result<()> {
 /// Elsewhere every checkpoint is made in one go.
 #[cfg(not(target_os = "linux"))]
 fn sync_everything(_: &Spool) -> Result<()> {
-    Err(StoreError::Unavailable("one file system cannot be synced by itself here".to_owned()))
+    Err(StoreError::unavailable("one file system cannot be synced by itself here".to_owned()))
 }
 
 fn name_state(held: &mut Held, prepared: Prepared) -> Result<Option<UnderWay>> {

@@ -27,7 +27,10 @@ pub(crate) fn column<'a, T: FromSql<'a>>(row: &'a impl Answer, at: usize) -> Res
 /// Reads each row by itself: one that cannot be read is told, and hides none of
 /// the others. `gristmill check` names them all.
 pub(crate) fn readable<T>(rows: &[Row], what: &str, read: impl Fn(&Row) -> Result<T>) -> Vec<T> {
-    let told =
-        |row| read(row).inspect_err(|error| tracing::warn!(%error, "{what} cannot be read")).ok();
+    let told = |row| {
+        read(row)
+            .inspect_err(|error| tracing::warn!(error = %error.whole(), "{what} cannot be read"))
+            .ok()
+    };
     rows.iter().filter_map(told).collect()
 }

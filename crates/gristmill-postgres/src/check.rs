@@ -141,7 +141,7 @@ fn faults(row: &Row) -> Result<Vec<String>> {
             let number = number.map_or_else(|| "no number".to_owned(), |n| n.to_string());
             faults.push(format!("its queue ({number}) does not exist, and no list shows it"));
         }
-        Some(name) => faults.extend(codec::queue_name(name).err().map(|error| error.to_string())),
+        Some(name) => faults.extend(codec::queue_name(name).err().map(|error| error.whole())),
     }
     match column::<Option<i16>>(row, at!(CheckTasks.encoding))? {
         None => faults.push("its encoding is missing".to_owned()),
@@ -157,5 +157,5 @@ fn faults(row: &Row) -> Result<Vec<String>> {
 }
 
 fn note<T>(findings: &mut Vec<Finding>, whose: std::fmt::Arguments<'_>, read: Result<T>) {
-    findings.extend(read.err().map(|error| Finding(format!("{whose}: {error}"))));
+    findings.extend(read.err().map(|error| Finding(format!("{whose}: {error:#}"))));
 }

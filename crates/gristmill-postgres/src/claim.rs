@@ -32,7 +32,7 @@ impl Inner {
     /// Takes due tasks under a new lease.
     pub(crate) async fn claim(self: &Arc<Self>, request: ClaimRequest) -> Result<Claim> {
         // The queue's own lease is checked where it is declared.
-        request.lease_on(&Settings { lease: Duration::from_secs(60), ..Settings::default() })?;
+        request.lease_on(&Settings::default())?;
         // Before the hints, which a jump back makes forgotten.
         let held = self.held();
         let begun = self.steady.monotonic();
@@ -151,7 +151,7 @@ impl Inner {
                     claim.failed.push(id);
                 }
                 Err(error) => {
-                    tracing::error!(%id, %why, %error, "a task cannot be read, and stays");
+                    tracing::error!(%id, %why, error = %error.whole(), "a task cannot be read, and stays");
                 }
             }
         }
@@ -163,7 +163,7 @@ impl Inner {
         let found = self.behind(queue, &ends).await;
         let took = self.steady.monotonic().saturating_sub(begun);
         let places = found.unwrap_or_else(|error| {
-            tracing::debug!(%queue, %error, "nobody looked behind the last claims");
+            tracing::debug!(%queue, error = %error.whole(), "nobody looked behind the last claims");
             Vec::new()
         });
         self.hints.found(queue, &places, took, begun);
@@ -225,7 +225,7 @@ fn task(row: &Row) -> Result<ClaimedTask, String> {
     }
     let payload: Vec<u8> = row.value(at!(Claim.payload)).map_err(whole("payload"))?;
     let payload = Payload { bytes: payload.into(), encoding: encoding.value };
-    rest(row, payload, headers.value, own.value).map_err(|error| error.to_string())
+    rest(row, payload, headers.value, own.value).map_err(|error| error.whole())
 }
 
 /// What no one but the store itself writes.

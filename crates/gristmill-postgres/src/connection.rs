@@ -111,12 +111,12 @@ impl Connection {
         let (server, on) = (server.clone(), driver.clone());
         let opening = driver.spawn(async move { server.reach(&on, wanted).await });
         let opening = AbortOnDrop(opening);
-        let ended = |error| StoreError::Unavailable(format!("no connection was made: {error}"));
+        let ended = |error| StoreError::unavailable("no connection was made").caused_by(error);
         let reached = match timeout_at(deadline.at, opening).await {
             Ok(reached) => reached.map_err(ended)??,
             Err(_) => {
                 let why = format!("no connection within {:?}", deadline.limit);
-                return Err(StoreError::Unavailable(why));
+                return Err(StoreError::unavailable(why));
             }
         };
         let Reached { client, line, session, is_spare } = reached;

@@ -126,8 +126,8 @@ impl Deadline {
     pub(crate) fn missed(&self, intent: Intent, sent: bool) -> StoreError {
         let words = format!("no answer within {:?}", self.limit);
         match intent {
-            Intent::Write if sent => StoreError::Unknown(words),
-            _ => StoreError::Unavailable(words),
+            Intent::Write if sent => StoreError::unknown(words),
+            _ => StoreError::unavailable(words),
         }
     }
 }

@@ -24,7 +24,8 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn start() -> Result<Self> {
         let none = |what: &str, why: std::io::Error| {
-            StoreError::Unavailable(format!("no {what} for the connections to PostgreSQL: {why}"))
+            StoreError::unavailable(format!("no {what} for the connections to PostgreSQL"))
+                .caused_by(why)
         };
         let made = Builder::new_current_thread().enable_all().build();
         let runtime = made.map_err(|e| none("runtime", e))?;

@@ -30,49 +30,56 @@ impl<'a> Said<'a> {
         Some(Said { words, code, constraint: said.constraint() })
     }
 
-    /// The store's error for it.
+    /// Whether it is said by the store's own functions, whose words are the error's.
+    pub(crate) fn is_ours(self) -> bool {
+        self.code.starts_with("GM")
+    }
+
+    /// The store's error for it. What was said goes below it, as its cause.
     pub(crate) fn fault(self, intent: Intent) -> StoreError {
-        let words = self.words.to_owned();
         match self.code {
-            "GM400" => return StoreError::Invalid(words),
+            "GM400" => return StoreError::invalid(self.words),
             "GM409" => return token_claimed_before(),
             // The store asks for the names and suggests one.
-            "GM404" => return StoreError::UnknownQueue { name: words, suggestion: None },
+            "GM404" => {
+                let name = self.words.to_owned();
+                return StoreError::UnknownQueue { name, suggestion: None };
+            }
             _ => {}
         }
+        let words = coded(self.code);
         if self.is_held() {
-            return StoreError::Held(words);
+            return StoreError::held(words);
         }
         if self.lost_a_race() || self.code == SqlState::QUERY_CANCELED.code() {
-            return StoreError::Busy(words);
+            return StoreError::busy(words);
         }
         if self.is_read_only() {
             return read_only();
         }
-        let coded = format!("{words} ({})", self.code);
         match self.code.get(..2) {
             // The server ends this connection: it may have committed before.
-            Some("57" | "08") if intent == Intent::Write => StoreError::Unknown(words),
-            _ if self.code == "40003" && intent == Intent::Write => StoreError::Unknown(words),
-            Some("53") if self.code == SqlState::DISK_FULL.code() => StoreError::DiskFull(words),
+            Some("57" | "08") if intent == Intent::Write => StoreError::unknown(words),
+            _ if self.code == "40003" && intent == Intent::Write => StoreError::unknown(words),
+            Some("53") if self.code == SqlState::DISK_FULL.code() => StoreError::disk_full(words),
             _ if self.code == SqlState::INSUFFICIENT_PRIVILEGE.code() => {
-                StoreError::Permission(words)
+                StoreError::permission(words)
             }
-            _ if self.lacks_schema() => StoreError::NotAStore(format!(
-                "{words}; the schema is missing or another version: run `gristmill migrate`"
-            )),
-            _ if self.lost_statement() => StoreError::Invalid(format!(
-                "{words}; a transaction pooler is between: say statement_mode=unnamed in the URL"
-            )),
+            _ if self.lacks_schema() => StoreError::not_a_store(
+                "the schema is missing or another version: run `gristmill migrate`",
+            ),
+            _ if self.lost_statement() => StoreError::invalid(
+                "a transaction pooler is between: say statement_mode=unnamed in the URL",
+            ),
             Some("23") if self.constraint == Some("lease_pkey") => token_claimed_before(),
-            Some("0A") => StoreError::NotSupported(coded),
-            _ if matches!(self.code, "XX001" | "XX002") => StoreError::Corrupt(coded),
+            Some("0A") => StoreError::not_supported(words),
+            _ if matches!(self.code, "XX001" | "XX002") => StoreError::corrupt(words),
             // The server's troubles, which pass: its connections, its resources,
             // its state, what it was told from outside, its system.
-            Some("08" | "25" | "53" | "55" | "57" | "58" | "72") => StoreError::Unavailable(coded),
+            Some("08" | "25" | "53" | "55" | "57" | "58" | "72") => StoreError::unavailable(words),
             // Ours, or the application's triggers': they stay until somebody
             // looks.
-            _ => StoreError::Fault(coded),
+            _ => StoreError::fault(words),
         }
     }
 
@@ -110,12 +117,29 @@ impl<'a> Said<'a> {
 }
 
 /// The store's error for the driver's.
-pub(crate) fn fault(error: &Error, intent: Intent) -> StoreError {
-    match (Said::of(error), intent) {
+pub(crate) fn fault(error: Error, intent: Intent) -> StoreError {
+    let failed = "the connection to PostgreSQL failed";
+    let fault = match (Said::of(&error), intent) {
         (Some(said), _) => said.fault(intent),
-        (None, Intent::Read) => StoreError::Unavailable(told(error)),
-        (None, Intent::Write) => StoreError::Unknown(told(error)),
+        (None, Intent::Read) => StoreError::unavailable(failed),
+        (None, Intent::Write) => StoreError::unknown(failed),
+    };
+    below(fault, error)
+}
+
+/// Keeps what the server said, or else what the driver did.
+fn below(fault: StoreError, error: Error) -> StoreError {
+    match (Said::of(&error), error.as_db_error()) {
+        (Some(said), _) if said.is_ours() => fault,
+        // Not the driver's own error, which says no more than that there is one.
+        (_, Some(said)) => fault.caused_by(said.clone()),
+        (_, None) => fault.caused_by(error),
     }
+}
+
+/// Which of its errors PostgreSQL gave.
+fn coded(code: &str) -> String {
+    format!("PostgreSQL says {code}")
 }
 
 /// Whether a put failed because a key stands already that it took to be new.
@@ -165,14 +189,14 @@ pub(crate) fn means(error: &Error) -> Means {
 
 /// The server takes no writes.
 pub(crate) fn read_only() -> StoreError {
-    StoreError::Unavailable(
+    StoreError::unavailable(
         "the server takes no writes: it is a standby, or was demoted (25006)".to_owned(),
     )
 }
 
 /// A write stands at the server, and the standbys were not waited for.
 pub(crate) fn unsynced() -> StoreError {
-    StoreError::Unknown(
+    StoreError::unknown(
         "the server was told not to wait for its standbys: it stands there, and a failover may \
          lose it"
             .to_owned(),
@@ -186,16 +210,20 @@ pub(crate) fn refuses_options(error: &Error) -> bool {
 }
 
 /// Why a connection could not be made.
-pub(crate) fn connecting(error: &Error) -> StoreError {
-    if let Some(why) = std::error::Error::source(error).and_then(encrypting) {
-        return StoreError::Invalid(why);
+pub(crate) fn connecting(error: Error) -> StoreError {
+    if let Some(why) = std::error::Error::source(&error).and_then(encrypting) {
+        // It says what is below it.
+        return StoreError::invalid(why);
     }
-    let words = told(error);
-    match error.code().map(SqlState::code) {
-        Some(code) if code.starts_with("28") || code == "42501" => StoreError::Permission(words),
-        Some("3D000") => StoreError::NotAStore(words),
-        _ => StoreError::Unavailable(words),
-    }
+    let fault = match error.code().map(SqlState::code) {
+        Some(code) if code.starts_with("28") || code == "42501" => {
+            StoreError::permission(coded(code))
+        }
+        Some("3D000") => StoreError::not_a_store("there is no such database"),
+        Some(code) => StoreError::unavailable(coded(code)),
+        None => StoreError::unavailable("no connection was made"),
+    };
+    below(fault, error)
 }
 
 /// Why a connection could not be encrypted as the URL asks, which trying again
@@ -234,7 +262,7 @@ mod tests {
             let said = Said { words, code, constraint: None };
             let fault = said.fault(Intent::Write);
             let StoreError::Invalid(told) = &fault else { panic!("{fault:?}") };
-            assert!(told.contains("statement_mode=unnamed") && told.contains(words), "{told}");
+            assert!(told.contains("statement_mode=unnamed"), "{told}");
         }
     }
 

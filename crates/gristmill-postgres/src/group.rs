@@ -134,14 +134,14 @@ pub(crate) async fn put(inner: &Arc<Inner>, request: PutRequest) -> Result<PutRe
     if inner.group.is_another_needed(&queue, false) {
         set_out(inner, queue.clone());
     }
-    let ended = || StoreError::Unknown("the program is ending".to_owned());
+    let ended = || StoreError::unknown("the program is ending".to_owned());
     loop {
         match timeout(PATIENCE, &mut answered).await {
             Ok(answer) => return answer.map_err(|_| ended())?,
             // One that was sent has a deadline of its own.
             Err(_) if deadline.has_passed() && inner.group.give_up(&queue, number) => {
                 let why = format!("others were waited for longer than {:?}", deadline.limit);
-                return Err(StoreError::Unavailable(why));
+                return Err(StoreError::unavailable(why));
             }
             Err(_) if inner.group.is_another_needed(&queue, true) => set_out(inner, queue.clone()),
             Err(_) => {}

@@ -59,7 +59,7 @@ pub(crate) async fn put(inner: &Arc<Inner>, request: &PutRequest) -> Result<PutR
 /// transaction open may have forgotten it.
 pub(crate) async fn wait(inner: &Arc<Inner>, request: &PutRequest) -> Result<PutReport> {
     let deadline = inner.pool.deadline(Class::Operator);
-    let mut held = StoreError::Held("others wait before this one".to_owned());
+    let mut held = StoreError::held("others wait before this one".to_owned());
     loop {
         // First come, first served: who had a turn goes to the end.
         let turn = match timeout_at(deadline.at, inner.turns.0.acquire()).await {

@@ -20,7 +20,7 @@ impl Inner {
     pub(crate) async fn import(&self, import: &Import) -> Result<Vec<ImportAnswer>> {
         let Import { queue, tasks } = import;
         if tasks.len() > self.limits.put_tasks {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "{} tasks in one import and {} are allowed",
                 tasks.len(),
                 self.limits.put_tasks

@@ -65,7 +65,7 @@ impl Theirs for &Transaction<'_> {
         sql: Sql,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>> {
-        query_in(self, texts, sql, values).await.map_err(|e| fault(&e, Intent::Read))
+        query_in(self, texts, sql, values).await.map_err(|e| fault(e, Intent::Read))
     }
 }
 
@@ -162,5 +162,5 @@ impl PostgresStore {
 
 /// Nothing was asked of it: the statement has the store's id.
 fn another_store() -> StoreError {
-    StoreError::Invalid("the transaction is on another database's store".to_owned())
+    StoreError::invalid("the transaction is on another database's store".to_owned())
 }

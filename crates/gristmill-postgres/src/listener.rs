@@ -152,7 +152,7 @@ async fn listen(ear: &Ear, pool: &Pool, server: &Server) -> String {
     // Its line is cut when this ends: nobody waits for what it still owes.
     let reached = match server.reach(&pool.driver, wanted).await {
         Ok(reached) => reached,
-        Err(error) => return error.to_string(),
+        Err(error) => return error.whole(),
     };
     let Reached { client, mut line, .. } = reached;
     let why = attend(ear, pool, &client, &mut notices).await;

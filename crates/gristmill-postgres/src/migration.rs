@@ -107,7 +107,7 @@ pub(crate) async fn migrate(pool: &Pool, migrate: bool) -> Result<String> {
     let schema = &pool.texts.schema;
     if found < KNOWN {
         if !migrate {
-            return Err(StoreError::NotAStore(format!(
+            return Err(StoreError::not_a_store(format!(
                 "schema '{schema}' has version {found} and this program needs {KNOWN}: run \
                  `gristmill migrate`"
             )));
@@ -115,7 +115,7 @@ pub(crate) async fn migrate(pool: &Pool, migrate: bool) -> Result<String> {
         run(pool, false).await?;
     } else if is_behind(&pool.read(Sql::DefinitionStanding, &[]).await?)? {
         if !migrate {
-            return Err(StoreError::NotAStore(format!(
+            return Err(StoreError::not_a_store(format!(
                 "the functions of schema '{schema}' are an older program's: run `gristmill migrate`"
             )));
         }
@@ -124,7 +124,7 @@ pub(crate) async fn migrate(pool: &Pool, migrate: bool) -> Result<String> {
     let rows = pool.read(Sql::MetaGet, &[]).await?;
     match rows.first() {
         Some(row) => column(row, at!(MetaGet.store_id)),
-        None => Err(StoreError::NotAStore("the store has lost its id".to_owned())),
+        None => Err(StoreError::not_a_store("the store has lost its id".to_owned())),
     }
 }
 
@@ -248,7 +248,7 @@ fn check(rows: &[tokio_postgres::Row]) -> Result<i32> {
         newest = version;
         let step = usize::try_from(version - 1).ok().and_then(|at| STEPS.get(at));
         if step.is_some_and(|text| checksum(text) != found) {
-            return Err(StoreError::NotAStore(format!(
+            return Err(StoreError::not_a_store(format!(
                 "step {version} of the schema is not the one this program knows; it was made by a \
                  changed gristmill, or changed by hand"
             )));

@@ -110,7 +110,7 @@ impl Told {
         let others = match pool.read(Sql::OthersListen, &[&ours]).await {
             Ok(rows) => rows.first().and_then(|row| column(row, at!(OthersListen.listen)).ok()),
             Err(error) => {
-                tracing::debug!(%error, "nobody knows who listens");
+                tracing::debug!(error = %error.whole(), "nobody knows who listens");
                 None
             }
         };
@@ -211,6 +211,6 @@ pub(crate) async fn send(pool: &Pool, words: &str) {
     let channel = pool.texts.channel();
     let deadline = pool.deadline(Class::of(Sql::Notify));
     if let Err(error) = pool.query(Sql::Notify, &[&channel, &words], Intent::Read, deadline).await {
-        tracing::debug!(%error, "a wake-up was not sent");
+        tracing::debug!(error = %error.whole(), "a wake-up was not sent");
     }
 }

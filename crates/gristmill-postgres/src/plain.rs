@@ -136,7 +136,7 @@ impl Inner {
         match self.pool.attempt(sql, values, notice, Need::Write, deadline).await? {
             Ok(rows) => Ok(Some(rows)),
             Err(Fault::Said(error)) if errors::stands_already(&error) => Ok(None),
-            Err(fault) => Err(told(&fault, Intent::Write, &deadline)),
+            Err(fault) => Err(told(fault, Intent::Write, &deadline)),
         }
     }
 

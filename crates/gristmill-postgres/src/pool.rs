@@ -143,7 +143,7 @@ impl Pool {
             Ok(permit) => permit.map_err(|_| StoreError::Closed)?,
             Err(_) => {
                 let why = format!("no connection was free within {:?}", deadline.limit);
-                return Err(StoreError::Unavailable(why));
+                return Err(StoreError::unavailable(why));
             }
         };
         let connection = self.connection(lane, need, &deadline).await?;
@@ -230,7 +230,7 @@ impl Pool {
         deadline: Deadline,
     ) -> Result<Vec<Row>> {
         let answer = self.attempt(sql, values, notice, need, deadline).await?;
-        answer.map_err(|fault| told(&fault, intent, &deadline))
+        answer.map_err(|fault| told(fault, intent, &deadline))
     }
 
     /// The rows, or the fault that is left when trying again has not helped.
@@ -298,7 +298,7 @@ impl Pool {
         let mut taken = self.take_of(&self.pulse, Need::Write, deadline).await?;
         match taken.check(&deadline).await {
             Ok(()) => Ok(()),
-            Err(fault) => Err(taken.told(&fault, Intent::Read)),
+            Err(fault) => Err(taken.told(fault, Intent::Read)),
         }
     }
 
@@ -383,14 +383,14 @@ enum Next {
 }
 
 /// The store's error for a fault.
-pub(crate) fn told(fault: &Fault, intent: Intent, deadline: &Deadline) -> StoreError {
+pub(crate) fn told(fault: Fault, intent: Intent, deadline: &Deadline) -> StoreError {
     match fault {
         Fault::Said(error) => errors::fault(error, intent),
-        Fault::Late { sent } => deadline.missed(intent, *sent),
+        Fault::Late { sent } => deadline.missed(intent, sent),
         Fault::Unsynced if intent == Intent::Write => errors::unsynced(),
         // Of somebody's write before, who did not wait for its answer.
-        Fault::Unsynced => StoreError::Unavailable("another's write was cancelled".to_owned()),
-        Fault::Strange(why) => StoreError::Fault(why.clone()),
+        Fault::Unsynced => StoreError::unavailable("another's write was cancelled".to_owned()),
+        Fault::Strange(why) => StoreError::fault(why),
     }
 }
 
@@ -427,8 +427,8 @@ impl Taken<'_> {
         }
     }
 
-    fn told(&mut self, fault: &Fault, intent: Intent) -> StoreError {
-        self.judge(fault);
+    fn told(&mut self, fault: Fault, intent: Intent) -> StoreError {
+        self.judge(&fault);
         told(fault, intent, &self.deadline)
     }
 
@@ -445,7 +445,7 @@ impl Taken<'_> {
                 Err(fault) => {
                     let next = self.judge(&fault);
                     if next != Next::Elsewhere || last {
-                        return Err(told(&fault, Intent::Read, &deadline));
+                        return Err(told(fault, Intent::Read, &deadline));
                     }
                 }
             }
@@ -465,7 +465,7 @@ impl Taken<'_> {
     ) -> Result<Vec<Row>> {
         let (pool, deadline) = (self.pool, self.deadline);
         let answer = self.query(&pool.texts, sql, values, None, &deadline).await;
-        answer.map_err(|fault| self.told(&fault, Intent::Read))
+        answer.map_err(|fault| self.told(fault, Intent::Read))
     }
 
     /// A script of a transaction.
@@ -490,7 +490,7 @@ impl Taken<'_> {
     async fn end_with(&mut self, text: &str, intent: Intent) -> Result<()> {
         let deadline = self.deadline;
         let answer = self.script(text, &deadline).await;
-        answer.map_err(|fault| self.told(&fault, intent))
+        answer.map_err(|fault| self.told(fault, intent))
     }
 }
 

@@ -134,7 +134,7 @@ fn has_sound_port(host: &str) -> bool {
 }
 
 fn fault(words: &str) -> StoreError {
-    StoreError::Invalid(words.to_owned())
+    StoreError::invalid(words.to_owned())
 }
 
 #[cfg(test)]

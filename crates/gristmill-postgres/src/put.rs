@@ -147,7 +147,7 @@ impl<'a> Sifted<'a> {
 /// Why a put cannot even be tried.
 pub(crate) fn check(request: &PutRequest, limits: &Limits) -> Result<()> {
     if request.tasks.len() > limits.put_tasks {
-        return Err(StoreError::Invalid(format!(
+        return Err(StoreError::invalid(format!(
             "{} tasks in one put and {} are allowed",
             request.tasks.len(),
             limits.put_tasks

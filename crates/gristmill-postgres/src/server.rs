@@ -155,11 +155,14 @@ impl Server {
                     return Ok(reached);
                 }
                 Some(Ok((host, Ok(reached)))) => {
-                    faults.push((host, StoreError::Unavailable("it takes no writes".to_owned())));
+                    faults.push((host, StoreError::unavailable("it takes no writes".to_owned())));
                     spare.get_or_insert(reached);
                 }
                 Some(Ok((host, Err(error)))) => faults.push((host, error)),
-                Some(Err(error)) => return Err(StoreError::Unavailable(error.to_string())),
+                Some(Err(error)) => {
+                    let why = "what made a connection ended early";
+                    return Err(StoreError::unavailable(why).caused_by(error));
+                }
             }
         }
         match spare {
@@ -177,14 +180,14 @@ impl Server {
     fn told(&self, mut faults: Vec<(usize, StoreError)>) -> StoreError {
         if faults.len() < 2 {
             let first = faults.pop().map(|(_, error)| error);
-            return first.unwrap_or_else(|| StoreError::Unavailable("no host".to_owned()));
+            return first.unwrap_or_else(|| StoreError::unavailable("no host".to_owned()));
         }
         faults.sort_by_key(|(host, _)| *host);
         let words = |(host, error): &(usize, StoreError)| {
             let host = self.hosts.get(*host).map(address).unwrap_or_default();
             match error {
-                StoreError::Unavailable(words) => format!("{host}: {words}"),
-                error => format!("{host}: {error}"),
+                StoreError::Unavailable(words) => format!("{host}: {words:#}"),
+                error => format!("{host}: {error:#}"),
             }
         };
         let all: Vec<String> = faults.iter().map(words).collect();
@@ -193,15 +196,15 @@ impl Server {
         {
             return first;
         }
-        StoreError::Unavailable(all.join("; "))
+        StoreError::unavailable(all.join("; "))
     }
 
     /// A connection to one host, whichever of its addresses answers.
     async fn at_host(&self, host: usize, driver: &Driver, wanted: &Wanted) -> Result<Reached> {
-        let none = || StoreError::Unavailable("there is no such host".to_owned());
+        let none = || StoreError::unavailable("there is no such host".to_owned());
         let config = self.hosts.get(host).ok_or_else(none)?;
         let limit = patience(config);
-        let late = || StoreError::Unavailable(format!("no connection within {limit:?}"));
+        let late = || StoreError::unavailable(format!("no connection within {limit:?}"));
         let addresses = timeout(limit, addresses(config)).await.map_err(|_| late())??;
         let mut fault = none();
         for address in addresses {
@@ -241,20 +244,20 @@ impl Server {
                 Err(error) if refuses_options(&error) => {
                     self.learned.refuses_options.store(true, Ordering::Relaxed);
                 }
-                made => return made.map_err(|e| connecting(&e)),
+                made => return made.map_err(connecting),
             }
         }
-        config.connect(Connector::clone(&self.connector)).await.map_err(|e| connecting(&e))
+        config.connect(Connector::clone(&self.connector)).await.map_err(connecting)
     }
 
     /// A bare connection to the first host that takes one, driven by the caller.
     pub(crate) async fn connect_bare(&self) -> Result<(Client, Link)> {
-        let mut fault = StoreError::Unavailable("no host".to_owned());
+        let mut fault = StoreError::unavailable("no host".to_owned());
         for config in self.hosts.iter() {
             match timeout(patience(config), self.connect(config.clone(), None)).await {
                 Ok(Ok(made)) => return Ok(made),
                 Ok(Err(error)) => fault = error,
-                Err(_) => fault = StoreError::Unavailable("no connection in time".to_owned()),
+                Err(_) => fault = StoreError::unavailable("no connection in time".to_owned()),
             }
         }
         Err(fault)
@@ -300,7 +303,8 @@ async fn addresses(config: &Config) -> Result<Vec<Option<IpAddr>>> {
     else {
         return Ok(vec![None]);
     };
-    let lost = |error| StoreError::Unavailable(format!("'{name}' cannot be found: {error}"));
+    let lost =
+        |error| StoreError::unavailable(format!("'{name}' cannot be found")).caused_by(error);
     let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(lost)?;
     let mut addresses: Vec<_> = found.map(|address| Some(address.ip())).collect();
     addresses.dedup();
@@ -309,7 +313,7 @@ async fn addresses(config: &Config) -> Result<Vec<Option<IpAddr>>> {
 
 /// One configuration for each host of this one.
 fn each(all: &Config) -> Result<Vec<Config>> {
-    let fault = |words: &str| StoreError::Invalid(format!("the store's URL: {words}"));
+    let fault = |words: &str| StoreError::invalid(format!("the store's URL: {words}"));
     let (names, numbers, ports) = (all.get_hosts(), all.get_hostaddrs(), all.get_ports());
     let count = names.len().max(numbers.len());
     if count == 0 {

@@ -44,7 +44,7 @@ const LOOK: &str = "SHOW default_transaction_isolation; SHOW statement_timeout; 
 
 /// Asks a new connection what it does by default.
 pub(crate) async fn look(client: &Client) -> Result<Session> {
-    let said = client.simple_query(LOOK).await.map_err(|e| fault(&e, Intent::Read))?;
+    let said = client.simple_query(LOOK).await.map_err(|e| fault(e, Intent::Read))?;
     let mut rows = said.iter().filter_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default()),
         _ => None,

@@ -318,7 +318,7 @@ impl Inner {
     /// Records how attempts ended.
     pub(crate) async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
         if settlements.len() > self.limits.settlements {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "{} settlements in one call and {} are allowed",
                 settlements.len(),
                 self.limits.settlements
@@ -338,7 +338,7 @@ impl Inner {
             }
             self.amend(row, &mut asked).await?;
         }
-        Err(StoreError::Busy("follow-ups are refused that could stand a moment ago".to_owned()))
+        Err(StoreError::busy("follow-ups are refused that could stand a moment ago".to_owned()))
     }
 
     /// Wakes who waits for what settlements brought. Claims begin from the front
@@ -380,7 +380,7 @@ impl Inner {
     /// Prolongs leases.
     pub(crate) async fn extend(&self, extensions: &[Extension]) -> Result<Vec<ExtendAnswer>> {
         if let Some(fault) = extensions.iter().find_map(|e| lease_fault(e.lease)) {
-            return Err(StoreError::Invalid(fault));
+            return Err(StoreError::invalid(fault));
         }
         let tokens: Vec<Uuid> = extensions.iter().map(|e| Uuid(e.token)).collect();
         let leases: Vec<i64> = extensions.iter().map(|e| span(e.lease)).collect();
@@ -412,5 +412,5 @@ impl Inner {
 pub(crate) fn not_done(asked: &[Asked<'_>]) -> Option<StoreError> {
     let mut done = asked.iter().filter(|a| matches!(a.settlement.outcome, Outcome::Done));
     let why = done.find_map(Asked::instead)?;
-    Some(StoreError::Invalid(why.error.clone()))
+    Some(StoreError::invalid(why.error.clone()))
 }

@@ -16,7 +16,9 @@ use sqlx_core::row::Row;
 use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_core::value::ValueRef;
 use sqlx_postgres::types::Oid;
-use sqlx_postgres::{PgArgumentBuffer, PgArguments, PgRow, PgTypeInfo, PgValueFormat, Postgres};
+use sqlx_postgres::{
+    PgArgumentBuffer, PgArguments, PgDatabaseError, PgRow, PgTypeInfo, PgValueFormat, Postgres,
+};
 use tokio_postgres::types::{FromSql, IsNull as Nothing, ToSql, Type};
 
 use crate::answer::Answer;
@@ -69,7 +71,7 @@ impl Theirs for Transaction<'_> {
         async move {
             // Without a name: the caller's connection may go through a pooler.
             let query = query_with(text, arguments?).persistent(false);
-            query.fetch_all(&mut **self).await.map_err(|e| fault(&e))
+            query.fetch_all(&mut **self).await.map_err(fault)
         }
     }
 }
@@ -78,7 +80,7 @@ fn arguments(sql: Sql, values: &[&(dyn ToSql + Sync)]) -> Result<PgArguments> {
     let mut arguments = PgArguments::default();
     for (value, ty) in values.iter().zip(sql.types()) {
         let argument = Argument { value: *value, ty };
-        arguments.add(argument).map_err(|e| StoreError::Invalid(e.to_string()))?;
+        arguments.add(argument).map_err(|e| StoreError::invalid(e.to_string()))?;
     }
     Ok(arguments)
 }
@@ -131,11 +133,18 @@ impl Answer for PgRow {
 }
 
 /// The store's error for sqlx's. Until the caller's commit nothing is written.
-fn fault(error: &sqlx_core::Error) -> StoreError {
-    let Some(said) = error.as_database_error() else {
-        return StoreError::Unavailable(error.to_string());
+fn fault(error: sqlx_core::Error) -> StoreError {
+    let Some(theirs) = error.as_database_error() else {
+        return StoreError::unavailable("the connection to PostgreSQL failed").caused_by(error);
     };
-    let code = said.code().unwrap_or_default();
-    let (words, constraint) = (said.message(), said.constraint());
-    Said { words, code: &code, constraint }.fault(Intent::Read)
+    let code = theirs.code().unwrap_or_default();
+    let (words, constraint) = (theirs.message(), theirs.constraint());
+    let said = Said { words, code: &code, constraint };
+    let (fault, is_ours) = (said.fault(Intent::Read), said.is_ours());
+    // Not sqlx's own error, which says what is below it.
+    let said = error.into_database_error().and_then(|e| e.try_downcast::<PgDatabaseError>().ok());
+    match said.filter(|_| !is_ours) {
+        Some(said) => fault.caused_by(*said),
+        None => fault,
+    }
 }

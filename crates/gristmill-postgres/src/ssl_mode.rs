@@ -32,7 +32,7 @@ impl SslMode {
     pub(crate) fn read(word: &str) -> Result<Self> {
         let known = Self::ALL.into_iter().find(|(name, _)| *name == word);
         known.map(|(_, mode)| mode).ok_or_else(|| {
-            StoreError::Invalid(format!(
+            StoreError::invalid(format!(
                 "sslmode is '{word}': it is disable, prefer, require, verify-ca or verify-full"
             ))
         })
@@ -62,7 +62,7 @@ impl SslMode {
             ),
             _ => return Ok(()),
         };
-        Err(StoreError::Invalid(why))
+        Err(StoreError::invalid(why))
     }
 
     fn must_encrypt(self) -> bool {

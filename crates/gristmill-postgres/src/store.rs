@@ -394,7 +394,7 @@ impl Inner {
             let inner = self.clone();
             self.pool.driver.spawn(async move {
                 if let Err(error) = inner.fold().await {
-                    tracing::debug!(%error, "counts were not folded");
+                    tracing::debug!(error = %error.whole(), "counts were not folded");
                 }
             });
         }

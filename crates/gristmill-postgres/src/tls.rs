@@ -44,7 +44,7 @@ pub(crate) fn connector(mode: SslMode, root_cert: Option<&str>) -> Result<Connec
 fn config(provider: Arc<CryptoProvider>, verifier: Verifier) -> Result<ClientConfig> {
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|e| StoreError::Invalid(format!("TLS: {e}")))?
+        .map_err(|e| StoreError::invalid("TLS").caused_by(e))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
@@ -75,15 +75,17 @@ impl Authorities {
             roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
             return Ok(Authorities { roots, named: Vec::new() });
         };
-        let fault = |why: String| StoreError::Invalid(format!("sslrootcert '{path}': {why}"));
+        let fault = || StoreError::invalid(format!("sslrootcert '{path}' cannot be used"));
         let named = CertificateDer::pem_file_iter(Path::new(path))
             .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>)
-            .map_err(|e| fault(e.to_string()))?;
+            .map_err(|e| fault().caused_by(e))?;
         if named.is_empty() {
-            return Err(fault("there is no certificate in it".to_owned()));
+            return Err(StoreError::invalid(format!(
+                "sslrootcert '{path}': there is no certificate in it"
+            )));
         }
         for certificate in &named {
-            roots.add(certificate.clone()).map_err(|e| fault(e.to_string()))?;
+            roots.add(certificate.clone()).map_err(|e| fault().caused_by(e))?;
         }
         Ok(Authorities { roots, named })
     }

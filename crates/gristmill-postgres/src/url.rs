@@ -36,7 +36,7 @@ pub(crate) fn read(url: &str, mut options: Options) -> Result<(Server, Options)>
                     "prepared" => StatementMode::Prepared,
                     "unnamed" => StatementMode::Unnamed,
                     _ => {
-                        return Err(StoreError::Invalid(format!(
+                        return Err(StoreError::invalid(format!(
                             "statement_mode is '{value}': it is prepared or unnamed"
                         )));
                     }
@@ -150,7 +150,7 @@ fn decoded(value: &str) -> Result<String> {
 }
 
 fn fault(words: &str) -> StoreError {
-    StoreError::Invalid(words.to_owned())
+    StoreError::invalid(words.to_owned())
 }
 
 #[cfg(test)]

@@ -197,7 +197,7 @@ impl IntoResponse for Problem {
 
 impl From<StoreError> for Box<Problem> {
     fn from(error: StoreError) -> Self {
-        let said = error.to_string();
+        let said = error.whole();
         let kind = match &error {
             StoreError::Busy(_) => &BUSY,
             StoreError::Held(_) => &HELD,
@@ -242,22 +242,22 @@ mod tests {
     #[test]
     fn what_may_be_repeated_says_when() {
         for error in [
-            StoreError::Busy("x".to_owned()),
-            StoreError::Held("x".to_owned()),
-            StoreError::Unavailable("x".to_owned()),
-            StoreError::DiskFull("x".to_owned()),
+            StoreError::busy("x".to_owned()),
+            StoreError::held("x".to_owned()),
+            StoreError::unavailable("x".to_owned()),
+            StoreError::disk_full("x".to_owned()),
         ] {
             let response = Box::<Problem>::from(error).into_response();
             assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
             assert!(response.headers().contains_key(header::RETRY_AFTER));
         }
-        let unknown = Box::<Problem>::from(StoreError::Unknown("x".to_owned()));
+        let unknown = Box::<Problem>::from(StoreError::unknown("x".to_owned()));
         assert_eq!((unknown.status.as_u16(), unknown.code()), (504, "outcome_unknown"));
     }
 
     #[test]
     fn a_faulty_store_is_not_quoted() {
-        let fault = Box::<Problem>::from(StoreError::Corrupt("at /secret/place".to_owned()));
+        let fault = Box::<Problem>::from(StoreError::corrupt("at /secret/place".to_owned()));
         assert!(!fault.json().to_string().contains("secret"), "{:?}", fault.json());
     }
 

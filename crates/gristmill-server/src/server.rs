@@ -145,7 +145,7 @@ async fn sweep(service: Arc<Service>) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if let Err(error) = service.store.sweep().await {
-            tracing::debug!(target: "gristmill::server", %error, "the store was not swept");
+            tracing::debug!(target: "gristmill::server", error = %error.whole(), "the store was not swept");
         }
     }
 }

@@ -38,9 +38,9 @@ impl SqliteStore {
             std::thread::Builder::new().name("gristmill-backup".to_owned()).spawn(move || {
                 let _ = reply.send(back_up(&path, &target));
             });
-        started.map_err(|e| StoreError::Unavailable(e.to_string()))?;
+        started.map_err(|e| StoreError::unavailable("no thread could be started").caused_by(e))?;
         answer.await.unwrap_or_else(|_| {
-            Err(StoreError::Unavailable("the copying thread ended unexpectedly".to_owned()))
+            Err(StoreError::unavailable("the copying thread ended unexpectedly".to_owned()))
         })
     }
 }
@@ -60,12 +60,13 @@ fn back_up(path: &Path, target: &Path) -> Result<()> {
 }
 
 fn copy(path: &Path, target: &Path, partial: &Path) -> Result<()> {
-    let cannot = |e: io::Error| StoreError::Unavailable(format!("{}: {e}", target.display()));
+    let shown = target.to_string_lossy();
+    let cannot = |e: io::Error| StoreError::unavailable(&*shown).caused_by(e);
     // Made by us, and not through a link that somebody laid there.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(partial);
     let file = file.map_err(|e| match e.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound => {
-            StoreError::Permission(format!("{}: {e}", target.display()))
+            StoreError::permission(&*shown).caused_by(e)
         }
         _ => cannot(e),
     })?;
@@ -74,7 +75,7 @@ fn copy(path: &Path, target: &Path, partial: &Path) -> Result<()> {
     let named = std::fs::symlink_metadata(partial).map_err(cannot)?;
     if (whole.dev(), whole.ino()) != (named.dev(), named.ino()) {
         let said = format!("{} was replaced while it was written", partial.display());
-        return Err(StoreError::Unavailable(said));
+        return Err(StoreError::unavailable(said));
     }
     let mode = std::fs::metadata(path).map_err(cannot)?.permissions();
     file.set_permissions(mode).and_then(|()| file.sync_all()).map_err(cannot)?;
@@ -92,11 +93,11 @@ fn vacuum_into(path: &Path, partial: &Path) -> Result<()> {
     conn.pragma_update(None, "query_only", false)
         .and_then(|()| conn.execute("VACUUM INTO ?1", params![partial.to_string_lossy()]))
         .map(drop)
-        .map_err(|e| opening(&e, partial))
+        .map_err(|e| opening(e, partial))
 }
 
 fn taken(target: &Path) -> StoreError {
-    StoreError::Invalid(format!("{} exists; a backup goes to a new file", target.display()))
+    StoreError::invalid(format!("{} exists; a backup goes to a new file", target.display()))
 }
 
 /// `copy.db` is written as `copy.db.0123abcd.partial`: two backups to one name do

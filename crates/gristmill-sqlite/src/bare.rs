@@ -25,7 +25,7 @@ pub struct Bare {
 }
 
 fn failed(error: rusqlite::Error) -> StoreError {
-    StoreError::Unavailable(error.to_string())
+    StoreError::unavailable("").caused_by(error)
 }
 
 impl Bare {

@@ -77,7 +77,7 @@ fn file(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
         .conn()
         .prepare("PRAGMA integrity_check")
         .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
-        .map_err(|e| fault(&e))?;
+        .map_err(fault)?;
     findings.extend(
         said.into_iter()
             .filter(|line| line != "ok")
@@ -140,8 +140,8 @@ fn rows(db: &Db<'_>, findings: &mut Vec<Finding>) -> Result<()> {
             });
             if let Err(error) = looked {
                 let why = match error {
-                    StoreError::Corrupt(why) => why,
-                    other => other.to_string(),
+                    StoreError::Corrupt(why) => format!("{why:#}"),
+                    other => other.whole(),
                 };
                 findings.push(Finding(format!("task {id}: {why}")));
             }

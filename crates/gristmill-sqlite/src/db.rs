@@ -48,7 +48,7 @@ impl<'c> Db<'c> {
         sql: Sql,
         work: impl FnOnce(&mut Statement<'_>) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        self.try_with(sql, work).map_err(|e| fault(&e))
+        self.try_with(sql, work).map_err(fault)
     }
 
     fn try_with<T>(

@@ -42,7 +42,7 @@ fn told(finding: crate::Finding) -> Diagnosis {
 fn pages(db: &Db<'_>) -> Result<(u64, u64, u64)> {
     let pragma = |name: &str| -> Result<u64> {
         let value: i64 =
-            db.conn().pragma_query_value(None, name, |row| row.get(0)).map_err(|e| fault(&e))?;
+            db.conn().pragma_query_value(None, name, |row| row.get(0)).map_err(fault)?;
         Ok(u64::try_from(value).unwrap_or(0))
     };
     Ok((pragma("page_count")?, pragma("freelist_count")?, pragma("page_size")?))

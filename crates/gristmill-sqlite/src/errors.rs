@@ -7,37 +7,38 @@ pub(crate) use gristmill_text::corrupt;
 use rusqlite::{Error, ErrorCode};
 
 /// An error before the commit: nothing was written.
-pub(crate) fn fault(error: &Error) -> StoreError {
-    let said = match error {
+pub(crate) fn fault(error: Error) -> StoreError {
+    let error = match error {
         // Without the statement itself, which may be a whole file.
-        Error::SqlInputError { msg, .. } => msg.clone(),
-        other => other.to_string(),
+        Error::SqlInputError { error, msg, .. } => Error::SqliteFailure(error, Some(msg)),
+        other => other,
     };
-    match error.sqlite_error_code() {
+    let fault = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            StoreError::Busy("another process holds the file's write lock".to_owned())
+            StoreError::busy("another process holds the file's write lock")
         }
-        Some(ErrorCode::DiskFull) => StoreError::DiskFull(said),
+        Some(ErrorCode::DiskFull) => StoreError::disk_full(""),
         Some(ErrorCode::NotADatabase) => {
-            StoreError::NotAStore("the file is not an SQLite database".to_owned())
+            StoreError::not_a_store("the file is not an SQLite database")
         }
-        Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(said),
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::corrupt(""),
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
-            StoreError::Permission(said)
+            StoreError::permission("")
         }
-        Some(ErrorCode::TooBig) => StoreError::Invalid(said),
+        Some(ErrorCode::TooBig) => StoreError::invalid("SQLite takes nothing of this size"),
         // The store was opened, so its tables were there: somebody dropped one.
-        Some(ErrorCode::Unknown) if lacks_a_part(&said) => StoreError::Corrupt(said),
-        Some(_) => StoreError::Unavailable(said),
+        Some(ErrorCode::Unknown) if lacks_a_part(&error.to_string()) => StoreError::corrupt(""),
+        Some(_) => StoreError::unavailable(""),
         None => match error {
             // A stored value of the wrong shape: somebody else wrote it.
             Error::FromSqlConversionFailure(..)
             | Error::IntegralValueOutOfRange(..)
             | Error::InvalidColumnType(..)
-            | Error::Utf8Error(..) => StoreError::Corrupt(said),
-            _ => StoreError::Unavailable(said),
+            | Error::Utf8Error(..) => StoreError::corrupt(""),
+            _ => StoreError::unavailable(""),
         },
-    }
+    };
+    fault.caused_by(error)
 }
 
 /// Whether SQLite misses a part of our schema.
@@ -51,15 +52,15 @@ fn lacks_a_part(said: &str) -> bool {
 }
 
 /// An error while opening: the sentence names the file.
-pub(crate) fn opening(error: &Error, path: &Path) -> StoreError {
+pub(crate) fn opening(error: Error, path: &Path) -> StoreError {
     let shown = path.display();
     match fault(error) {
-        StoreError::Permission(said) => StoreError::Permission(format!("{shown}: {said}")),
-        StoreError::NotAStore(_) => {
-            StoreError::NotAStore(format!("{shown} is not an SQLite database"))
+        StoreError::NotAStore(why) => {
+            StoreError::NotAStore(why.reworded(format!("{shown} is not an SQLite database")))
         }
-        StoreError::Corrupt(said) => StoreError::Corrupt(format!("{shown}: {said}")),
-        StoreError::Unavailable(said) => StoreError::Unavailable(format!("{shown}: {said}")),
+        fault @ (StoreError::Permission(_)
+        | StoreError::Corrupt(_)
+        | StoreError::Unavailable(_)) => fault.map_why(|why| why.reworded(shown.to_string())),
         other => other,
     }
 }

@@ -19,7 +19,7 @@ impl Write<'_, '_> {
     /// Takes in tasks of another store; one answer each.
     pub(crate) fn import(&mut self, import: &Import) -> Result<Vec<ImportAnswer>> {
         if import.tasks.len() > self.limits.put_tasks {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "{} tasks in one import and {} are allowed",
                 import.tasks.len(),
                 self.limits.put_tasks
@@ -144,7 +144,7 @@ impl Write<'_, '_> {
     /// about to be taken.
     fn block_behind(&mut self, queue: &Queue, waiting: TaskId) -> Result<()> {
         let mut row = Row::load(self.db, waiting.0)?.ok_or_else(|| {
-            StoreError::Corrupt(format!("task {waiting} holds a place and is not there"))
+            StoreError::corrupt(format!("task {waiting} holds a place and is not there"))
         })?;
         self.leave(&row)?;
         row.blocked = true;

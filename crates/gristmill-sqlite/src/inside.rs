@@ -77,7 +77,7 @@ impl SqliteStore {
         self.inside(transaction, |write| {
             let answers = write.settle(settlements)?;
             match not_done(settlements, &answers, write.limits) {
-                Some(why) => Err(StoreError::Invalid(why)),
+                Some(why) => Err(StoreError::invalid(why)),
                 None => Ok(answers),
             }
         })
@@ -113,15 +113,15 @@ impl SqliteStore {
                 row.get(at!(MetaGet.value))
             })
             .map_err(|error| match error {
-                StoreError::Corrupt(said) if said.contains("no such table") => {
-                    StoreError::Invalid("the transaction's file holds no store".to_owned())
+                StoreError::Corrupt(said) if format!("{said:#}").contains("no such table") => {
+                    StoreError::invalid("the transaction's file holds no store".to_owned())
                 }
                 other => other,
             })?;
         if id.as_deref() == Some(self.id.as_str()) {
             Ok(())
         } else {
-            Err(StoreError::Invalid(format!(
+            Err(StoreError::invalid(format!(
                 "the transaction is on another file than {}",
                 self.path.display()
             )))

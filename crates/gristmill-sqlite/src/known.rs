@@ -136,7 +136,7 @@ impl Known {
         let stored = db.one(Sql::QueueByNumber, bind!(QueueByNumber { number }), codec::queue)?;
         match stored {
             Some(row) => self.remember(row),
-            None => Err(StoreError::Corrupt(format!(
+            None => Err(StoreError::corrupt(format!(
                 "a task or lease names queue {number}, which does not exist"
             ))),
         }
@@ -162,7 +162,7 @@ fn data_version(db: &Db<'_>) -> Result<i64> {
     db.conn()
         .prepare_cached("PRAGMA data_version")
         .and_then(|mut statement| statement.query_row([], |row| row.get(at!(QueueNames.name))))
-        .map_err(|e| fault(&e))
+        .map_err(fault)
 }
 
 fn settings_version(db: &Db<'_>) -> Result<i64> {

@@ -26,7 +26,7 @@ const SET: &str = statement(include_str!("sql/store.sql"), "meta_set");
 /// Brings the file to the newest schema. Several processes may do this at
 /// once: the write lock lets one of them work and shows the others its result.
 pub(crate) fn migrate(conn: &Connection, path: &Path, now: Timestamp, id: &str) -> Result<()> {
-    let failed = |e: rusqlite::Error| opening(&e, path);
+    let failed = |e: rusqlite::Error| opening(e, path);
     // Most opens find nothing to do and should not wait for a writer.
     if is_current(conn, path)? {
         return Ok(());
@@ -46,14 +46,14 @@ pub(crate) fn migrate(conn: &Connection, path: &Path, now: Timestamp, id: &str) 
 /// A new store in memory, to compare with.
 pub(crate) fn anew() -> Result<Connection> {
     let memory = Path::new(":memory:");
-    let conn = Connection::open_in_memory().map_err(|e| opening(&e, memory))?;
+    let conn = Connection::open_in_memory().map_err(|e| opening(e, memory))?;
     migrate(&conn, memory, Timestamp::EPOCH, "")?;
     Ok(conn)
 }
 
 /// Whether a store lives in the file.
 pub(crate) fn is_store(conn: &Connection, path: &Path) -> Result<bool> {
-    let known: i64 = conn.query_row(EXISTS, [], |row| row.get(0)).map_err(|e| opening(&e, path))?;
+    let known: i64 = conn.query_row(EXISTS, [], |row| row.get(0)).map_err(|e| opening(e, path))?;
     Ok(known > 0)
 }
 
@@ -62,7 +62,7 @@ fn is_current(conn: &Connection, path: &Path) -> Result<bool> {
 }
 
 fn steps(conn: &Connection, path: &Path, now: Timestamp, id: &str) -> Result<()> {
-    let failed = |e: rusqlite::Error| opening(&e, path);
+    let failed = |e: rusqlite::Error| opening(e, path);
     conn.execute_batch(TABLE).map_err(failed)?;
     let found = recorded(conn, path)?;
     for (version, text) in (1i64..).zip(STEPS).filter(|(version, _)| *version > found) {
@@ -78,7 +78,7 @@ fn steps(conn: &Connection, path: &Path, now: Timestamp, id: &str) -> Result<()>
 
 /// The version the file is at, after comparing every step with ours.
 fn recorded(conn: &Connection, path: &Path) -> Result<i64> {
-    let failed = |e: rusqlite::Error| opening(&e, path);
+    let failed = |e: rusqlite::Error| opening(e, path);
     let mut statement = conn.prepare(LIST).map_err(failed)?;
     let found: Vec<(i64, String)> = statement
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -92,7 +92,7 @@ fn recorded(conn: &Connection, path: &Path) -> Result<i64> {
         found.iter().zip((1i64..).zip(STEPS.iter().map(|s| checksum(s))))
     {
         if *version != expected || *text != known {
-            return Err(StoreError::NotAStore(format!(
+            return Err(StoreError::not_a_store(format!(
                 "{}: step {version} of its schema is not the one this program knows; it was made \
                  by a changed gristmill, or changed by hand",
                 path.display()

@@ -20,13 +20,13 @@ pub(crate) fn writer(path: &Path, options: &Options) -> Result<Connection> {
     check_library(rusqlite::version_number())?;
     let is_new = !path.exists();
     if is_new && !options.create {
-        return Err(StoreError::NotAStore(format!("there is no store at {}", path.display())));
+        return Err(StoreError::not_a_store(format!("there is no store at {}", path.display())));
     }
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if options.create {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
-    let failed = |e: rusqlite::Error| opening(&e, path);
+    let failed = |e: rusqlite::Error| opening(e, path);
     if is_new {
         make_private(path);
     }
@@ -36,7 +36,7 @@ pub(crate) fn writer(path: &Path, options: &Options) -> Result<Connection> {
     // Before anything is written, the journal's mode included: whoever only
     // looks must not turn another application's file into a store.
     if !options.create && !migration::is_store(&conn, path)? {
-        return Err(StoreError::NotAStore(format!(
+        return Err(StoreError::not_a_store(format!(
             "there is no store in {}: it is empty, or a database of something else",
             path.display()
         )));
@@ -67,7 +67,7 @@ fn make_private(path: &Path) {
 /// is not seen by the other, and lost.
 fn has_one_name(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
-        Ok(file) if file.is_file() && file.nlink() > 1 => Err(StoreError::NotAStore(format!(
+        Ok(file) if file.is_file() && file.nlink() > 1 => Err(StoreError::not_a_store(format!(
             "{} has {} names (hard links), and what is written by one is not seen by the others: \
              remove the others, and make copies with 'gristmill backup'",
             path.display(),
@@ -81,7 +81,7 @@ fn has_one_name(path: &Path) -> Result<()> {
 pub(crate) fn reader(path: &Path, busy_timeout: Duration) -> Result<Connection> {
     // Not opened read-only: a reader of a WAL file may have to make its index.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let failed = |e: rusqlite::Error| opening(&e, path);
+    let failed = |e: rusqlite::Error| opening(e, path);
     let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
     conn.busy_timeout(busy_timeout).map_err(failed)?;
     prepare(&conn, path, "FULL")?;
@@ -91,7 +91,7 @@ pub(crate) fn reader(path: &Path, busy_timeout: Duration) -> Result<Connection> 
 
 fn check_library(version: i32) -> Result<()> {
     if version < OLDEST_LIBRARY {
-        return Err(StoreError::Unavailable(format!(
+        return Err(StoreError::unavailable(format!(
             "the SQLite library is {}, and 3.51.3 or newer is needed: older ones can damage a \
              file that two processes write",
             rusqlite::version()
@@ -112,7 +112,7 @@ fn prepare(conn: &Connection, path: &Path, synchronous: &str) -> Result<()> {
         conn.set_prepared_statement_cache_capacity(64);
         Ok(())
     };
-    set().map_err(|e| opening(&e, path))
+    set().map_err(|e| opening(e, path))
 }
 
 /// Turns the write-ahead log on. SQLite answers *busy* at once here while
@@ -125,7 +125,7 @@ fn use_wal(conn: &Connection, path: &Path, patience: Duration) -> Result<()> {
         match mode {
             Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
             Ok(mode) => {
-                return Err(StoreError::Unavailable(format!(
+                return Err(StoreError::unavailable(format!(
                     "{}: the file stays in journal mode '{mode}', the write-ahead log is needed",
                     path.display()
                 )));
@@ -136,7 +136,7 @@ fn use_wal(conn: &Connection, path: &Path, patience: Duration) -> Result<()> {
             {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            Err(error) => return Err(opening(&error, path)),
+            Err(error) => return Err(opening(error, path)),
         }
     }
 }
@@ -150,7 +150,7 @@ fn sync_log(path: &Path) -> Result<()> {
         // SQLite has its locks on other files, so closing this one frees none.
         Ok(file) => file
             .sync_data()
-            .map_err(|e| StoreError::Unavailable(format!("{}: {e}", Path::new(&log).display()))),
+            .map_err(|e| StoreError::unavailable(Path::new(&log).to_string_lossy()).caused_by(e)),
         Err(_) => Ok(()),
     }
 }

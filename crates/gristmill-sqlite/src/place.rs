@@ -36,7 +36,7 @@ impl Place {
         if which(&self.path) == self.file {
             return Ok(());
         }
-        Err(StoreError::Unavailable(format!(
+        Err(StoreError::unavailable(format!(
             "{} was moved, deleted or replaced since it was opened; open it again",
             self.path.display()
         )))

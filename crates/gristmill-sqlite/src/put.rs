@@ -33,7 +33,7 @@ impl Write<'_, '_> {
     /// Puts tasks on one queue; one answer each.
     pub(crate) fn put(&mut self, request: &PutRequest) -> Result<PutReport> {
         if request.tasks.len() > self.limits.put_tasks {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "{} tasks in one put and {} are allowed",
                 request.tasks.len(),
                 self.limits.put_tasks
@@ -328,7 +328,7 @@ impl Write<'_, '_> {
         // It may be one of the same put.
         self.enter_gathered(queue)?;
         let mut row = Row::load(self.db, id.0)?
-            .ok_or_else(|| StoreError::Corrupt(format!("task {id} vanished while replaced")))?;
+            .ok_or_else(|| StoreError::corrupt(format!("task {id} vanished while replaced")))?;
         self.leave(&row)?;
         row.run_at = if postpone {
             let longest = queue.settings.postpone_max;

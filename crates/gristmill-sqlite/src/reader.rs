@@ -37,7 +37,7 @@ pub(crate) fn serve(
         // one would keep the log from being written back.
         let ready = db
             .steer("BEGIN")
-            .map_err(|e| fault(&e))
+            .map_err(fault)
             .and_then(|()| place.check())
             .and_then(|()| known.refresh(&db));
         match ready {

@@ -180,8 +180,8 @@ impl Row {
             (codec::history(self.history.as_deref()), codec::headers(self.headers.as_deref()));
         let own = codec::task_settings(self.settings.as_deref());
         match history.fault.or(headers.fault).or(own.fault) {
-            Some(why) => Err(StoreError::Corrupt(why)),
-            None => encoding(self.encoding).map_err(StoreError::Corrupt),
+            Some(why) => Err(StoreError::corrupt(why)),
+            None => encoding(self.encoding).map_err(StoreError::corrupt),
         }
     }
 

@@ -18,7 +18,7 @@ impl Write<'_, '_> {
     /// Records how attempts ended; one answer each.
     pub(crate) fn settle(&mut self, settlements: &[Settlement]) -> Result<Vec<SettleAnswer>> {
         if settlements.len() > self.limits.settlements {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "{} settlements in one call and {} are allowed",
                 settlements.len(),
                 self.limits.settlements
@@ -207,7 +207,7 @@ impl Write<'_, '_> {
     /// Prolongs leases; one answer each.
     pub(crate) fn extend(&mut self, extensions: &[Extension]) -> Result<Vec<ExtendAnswer>> {
         if let Some(fault) = extensions.iter().find_map(|e| lease_fault(e.lease)) {
-            return Err(StoreError::Invalid(fault));
+            return Err(StoreError::invalid(fault));
         }
         extensions.iter().map(|extension| self.extend_one(extension)).collect()
     }

@@ -35,6 +35,6 @@ pub(crate) fn forget(conn: &Connection, path: &Path) -> Result<()> {
             tracing::debug!(path = %path.display(), %error, "old statistics stay for now");
             Ok(())
         }
-        other => other.map_err(|e| opening(&e, path)),
+        other => other.map_err(|e| opening(e, path)),
     }
 }

@@ -157,7 +157,7 @@ impl SqliteStore {
         let (asked, answer) = Asked::new(weight, work);
         self.orders.send(Order::Ask(Box::new(asked))).map_err(|_| StoreError::Closed)?;
         // It stands in line, and is done when the disk answers again.
-        self.answered(answer, StoreError::Unknown).await
+        self.answered(answer, StoreError::unknown).await
     }
 
     /// Has a reader answer something from one snapshot.
@@ -179,7 +179,7 @@ impl SqliteStore {
             let sender = questions.as_ref().ok_or(StoreError::Closed)?;
             sender.send(question).map_err(|_| StoreError::Closed)?;
         }
-        self.answered(answer, StoreError::Unavailable).await
+        self.answered(answer, StoreError::unavailable).await
     }
 
     async fn answered<T>(
@@ -191,7 +191,7 @@ impl SqliteStore {
             Some(Ok(answer)) => answer,
             Some(Err(_)) => {
                 self.is_open()?;
-                Err(StoreError::Unknown("the store's thread ended unexpectedly".to_owned()))
+                Err(StoreError::unknown("the store's thread ended unexpectedly".to_owned()))
             }
             None => Err(silent(self.watchdog.why())),
         }
@@ -242,9 +242,9 @@ impl SqliteStore {
         match self.watchdog.wait(end).await {
             Some(Ok(())) => Ok(()),
             Some(Err(_)) => {
-                Err(StoreError::Unavailable("the store's threads did not end".to_owned()))
+                Err(StoreError::unavailable("the store's threads did not end".to_owned()))
             }
-            None => Err(StoreError::Unavailable(self.watchdog.why())),
+            None => Err(StoreError::unavailable(self.watchdog.why())),
         }
     }
 }
@@ -314,14 +314,14 @@ fn show_progress(conn: &mut Connection, signs: &Signs) -> Result<()> {
             false
         }),
     );
-    shown.map_err(|e| fault(&e))
+    shown.map_err(fault)
 }
 
 fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)
-        .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))
+        .map_err(|e| StoreError::unavailable("no thread could be started").caused_by(e))
 }
 
 #[cfg(test)]

@@ -25,12 +25,12 @@ impl Write<'_, '_> {
     pub(crate) fn check_binding(&self, queue: &QueueName, bind: &Binding) -> Result<()> {
         let Binding { table, column } = bind;
         if !table_exists(self.db, table)? {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "queue '{queue}': bind: there is no table '{table}' in this file"
             )));
         }
         if !self.db.any(Sql::SubjectColumn, bind!(SubjectColumn { table, column }))? {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "queue '{queue}': bind: table '{table}' has no column '{column}'"
             )));
         }
@@ -57,7 +57,7 @@ impl Write<'_, '_> {
                 script.push_str(&text);
             }
         }
-        self.db.conn().execute_batch(&script).map_err(|e| fault(&e))?;
+        self.db.conn().execute_batch(&script).map_err(fault)?;
         self.known.bound.insert(queue.number);
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Write<'_, '_> {
             Err(_) if !table_exists(self.db, &bind.table)? => {
                 Ok(Some(Refusal::SubjectTableGone { table: bind.table.clone() }))
             }
-            Err(error) => Err(fault(&error)),
+            Err(error) => Err(fault(error)),
         }
     }
 }
@@ -123,7 +123,7 @@ impl Write<'_, '_> {
             .prepare_cached(&text)
             .and_then(|mut statement| statement.query_row(params![key], |row| row.get(0)))
             .optional();
-        found.map_err(|e| fault(&e))
+        found.map_err(fault)
     }
 }
 

@@ -135,7 +135,7 @@ impl Store for SqliteStore {
         // Nobody swept lately. Numbers that lag are still an answer when the
         // file cannot be written now.
         if let Err(error) = self.write(Weight::Light, |write| write.promote()).await {
-            tracing::debug!(%error, "tasks that fell due are still counted as delayed");
+            tracing::debug!(error = %error.whole(), "tasks that fell due are still counted as delayed");
             return Ok(stats);
         }
         let (stats, _) = self.read(move |db, _| stats::stats(db, now)).await?;

@@ -159,7 +159,7 @@ impl<'a, 'c> Write<'a, 'c> {
     }
 
     fn steer(&self, statement: &str) -> Result<()> {
-        self.db.steer(statement).map_err(|e| fault(&e))
+        self.db.steer(statement).map_err(fault)
     }
 
     /// The running request succeeded.

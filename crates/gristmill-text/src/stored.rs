@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A stored value that cannot be what was written.
 pub fn corrupt(what: &str, why: impl Display) -> StoreError {
-    StoreError::Corrupt(format!("{what}: {why}"))
+    StoreError::corrupt(format!("{what}: {why}"))
 }
 
 /// JSON text of a value.
@@ -18,7 +18,8 @@ pub fn corrupt(what: &str, why: impl Display) -> StoreError {
 ///
 /// Invalid, when the value cannot be said in JSON.
 pub fn text(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|e| StoreError::Invalid(e.to_string()))
+    serde_json::to_string(value)
+        .map_err(|e| StoreError::invalid("it cannot be said in JSON").caused_by(e))
 }
 
 /// A value from its JSON text; `what` names it in the error.
@@ -27,7 +28,7 @@ pub fn text(value: &impl Serialize) -> Result<String> {
 ///
 /// Corrupt, when the text is not such a value.
 pub fn parse<'a, T: Deserialize<'a>>(what: &str, stored: &'a str) -> Result<T> {
-    serde_json::from_str(stored).map_err(|e| corrupt(what, e))
+    serde_json::from_str(stored).map_err(|e| StoreError::corrupt(what).caused_by(e))
 }
 
 /// A duration as it is stored: microseconds.

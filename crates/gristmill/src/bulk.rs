@@ -1,5 +1,6 @@
 //! Bulk puts: any number of tasks in constant memory, a flush at a time.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -55,13 +56,6 @@ pub type BulkProgress = BulkReport;
 
 /// A bulk put that stopped midway.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the bulk put stopped after {} acknowledged flushes ({} tasks enqueued, {} duplicates); \
-     the outcome of {unknown} more tasks is {}, and {ahead} after them were read and not put: \
-     {cause}",
-    acknowledged.flushes, acknowledged.enqueued, acknowledged.duplicates,
-    if cause.wrote_nothing() { "known: they were not put" } else { "unknown" }
-)]
 #[non_exhaustive]
 pub struct BulkError {
     /// What is certain to stand.
@@ -75,6 +69,21 @@ pub struct BulkError {
     /// What went wrong: the store failed, or a task has no form.
     #[source]
     pub cause: Error,
+}
+
+impl fmt::Display for BulkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BulkError { acknowledged, unknown, ahead, cause } = self;
+        let BulkReport { flushes, enqueued, duplicates, .. } = acknowledged;
+        let known = if cause.wrote_nothing() { "known: they were not put" } else { "unknown" };
+        write!(
+            f,
+            "the bulk put stopped after {flushes} acknowledged flushes ({enqueued} tasks enqueued, \
+             {duplicates} duplicates); the outcome of {unknown} more tasks is {known}, and {ahead} \
+             after them were read and not put"
+        )?;
+        if f.alternate() { write!(f, ": {cause:#}") } else { Ok(()) }
+    }
 }
 
 /// A bulk put some of whose tasks were refused. All others were put.

@@ -11,7 +11,7 @@ pub use gristmill_contract::{Contract, QueueContract, schema, view};
 
 use gristmill_contract::evolution::{self, Change, Weight};
 use gristmill_core::{
-    ContractAnswer, ContractChange, Declaration, Declared, Origin, Payload, Queue,
+    ContractAnswer, ContractChange, Declaration, Declared, Origin, Payload, Queue, Why,
 };
 
 use crate::worker::{BatchContext, Typed, Worker};
@@ -69,7 +69,8 @@ pub fn to_payload(fields: &impl Fields) -> Result<Payload, Error> {
 pub fn from_payload<T: Fields>(payload: &Payload) -> Result<T, Error> {
     gristmill_contract::wire::decode(payload).map_err(|wrong| {
         let queue = T::SPEC.name;
-        Error::Decode(format!("the payload does not fit the contract of {queue}: {wrong}"))
+        let words = format!("the payload does not fit the contract of {queue}");
+        Error::Decode(Why::from(words).caused_by(wrong))
     })
 }
 

@@ -1,11 +1,15 @@
 //! What can go wrong for a user of the library.
 
-use gristmill_core::{NameError, Refusal, StoreError};
+use gristmill_core::{NameError, Refusal, StoreError, Why};
 
 use crate::{BulkError, BulkRefused, StoreUrlError};
 
 /// Why a call did not do what was asked. A duplicate task is an answer, not an
 /// error.
+///
+/// [`source`](std::error::Error::source) leads to what it was caused by, down to the
+/// driver's error or the operating system's (see [`StoreError`]). `{}` leaves those
+/// causes out, as whoever walks them tells each by itself; `{:#}` tells them, on one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,14 +23,14 @@ pub enum Error {
     #[error(transparent)]
     Name(#[from] NameError),
     /// A task could not be turned into a payload.
-    #[error("the task cannot be written as JSON: {0}")]
-    Encode(#[source] serde_json::Error),
+    #[error(transparent)]
+    Encode(Why),
     /// A task's value has no form in its contract.
     #[error("the task does not fit its contract: {0}")]
     DoesNotFit(String),
     /// A payload is not of the type it should be.
-    #[error("{0}")]
-    Decode(String),
+    #[error(transparent)]
+    Decode(Why),
     /// A contract cannot take the place of the one that the store keeps.
     #[error("queue '{queue}': {why}")]
     Contract {
@@ -84,6 +88,12 @@ impl Error {
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self, Error::Refused(Refusal::QueueFull { .. } | Refusal::StoreFull { .. }))
+    }
+
+    /// What is said of it, with every cause, on one line: for logs and for people.
+    #[must_use]
+    pub fn whole(&self) -> String {
+        format!("{self:#}")
     }
 
     /// Whether it is certain that nothing was written.

@@ -66,7 +66,7 @@ pub use gristmill_core as port;
 pub use gristmill_core::{
     Backoff, Encoding, Headers, NewTask, OnDuplicate, Payload, PutAnswer, QueueName, QueueStats,
     Refusal, Settings, SettingsPatch, State as TaskState, Store, StoreError, Task, TaskId,
-    Timestamp, Unique,
+    Timestamp, Unique, Why,
 };
 #[cfg(feature = "files")]
 pub use gristmill_files as files;

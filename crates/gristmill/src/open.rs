@@ -63,7 +63,7 @@ pub(crate) async fn open(url: &StoreUrl, create: bool) -> Result<Mill, Error> {
 fn in_a_folder(path: &std::path::Path) -> Result<(), StoreError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
-        Some(folder) if !folder.exists() => Err(StoreError::Invalid(format!(
+        Some(folder) if !folder.exists() => Err(StoreError::invalid(format!(
             "there is no folder '{}' for the store's file: make it, or name another",
             folder.display()
         ))),
@@ -78,7 +78,7 @@ async fn on_its_own_thread<T: Send + 'static>(
     open: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     let opened = tokio::task::spawn_blocking(open).await;
-    opened.map_err(|e| StoreError::Unavailable(format!("opening was ended: {e}")))?
+    opened.map_err(|e| StoreError::unavailable("opening was ended").caused_by(e))?
 }
 
 #[cfg(feature = "sqlite")]

@@ -70,7 +70,7 @@ impl Outage {
 
     /// The store did not do this now.
     pub(crate) fn failed(&self, part: Part, error: &StoreError, now: Instant) {
-        self.note(part, now, error.to_string());
+        self.note(part, now, error.whole());
     }
 
     /// The store has not answered for so long.
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn refused() -> StoreError {
-        StoreError::Unavailable("away".to_owned())
+        StoreError::unavailable("away".to_owned())
     }
 
     fn on_a_clock() -> (Outage, Arc<ManualClock>, Timer) {

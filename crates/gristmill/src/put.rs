@@ -281,7 +281,7 @@ fn one(mut answers: impl Iterator<Item = PutAnswer>) -> Result<PutAnswer, Error>
             Err(StoreError::UnknownQueue { name, suggestion }.into())
         }
         Some(answer) => Ok(answer),
-        None => Err(StoreError::Corrupt("a put without an answer".to_owned()).into()),
+        None => Err(StoreError::corrupt("a put without an answer".to_owned()).into()),
     }
 }
 

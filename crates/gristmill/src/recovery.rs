@@ -102,8 +102,14 @@ pub enum RecoveryError {
     #[error(transparent)]
     Mill(#[from] Error),
     /// The application's rows could not be read or written.
-    #[error("the rows cannot be recovered: {0}")]
+    #[error(fmt = unrecovered)]
     Rows(#[source] RowsError),
+}
+
+/// With its cause where that is asked for, as every error of this crate.
+fn unrecovered(why: &RowsError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("the rows cannot be recovered")?;
+    if f.alternate() { write!(f, ": {why:#}") } else { Ok(()) }
 }
 
 /// Looks for stuck rows of one queue and resets those that nobody is at.

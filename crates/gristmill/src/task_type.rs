@@ -1,6 +1,6 @@
 //! What makes a Rust type a task.
 
-use gristmill_core::{Encoding, Payload};
+use gristmill_core::{Encoding, Payload, Why};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -26,15 +26,19 @@ pub trait TaskPayload: Sized {
 
 impl<T: Serialize + DeserializeOwned> TaskPayload for T {
     fn to_payload(&self) -> Result<Payload, Error> {
-        serde_json::to_vec(self).map(Payload::json).map_err(Error::Encode)
+        serde_json::to_vec(self).map(Payload::json).map_err(|e| {
+            Error::Encode(Why::from("the task cannot be written as JSON").caused_by(e))
+        })
     }
 
     fn from_payload(payload: &Payload) -> Result<Self, Error> {
         if payload.encoding != Encoding::Json {
-            return Err(Error::Decode(format!("the payload is {}, not JSON", payload.encoding)));
+            let words = format!("the payload is {}, not JSON", payload.encoding);
+            return Err(Error::Decode(words.into()));
         }
         serde_json::from_slice(&payload.bytes).map_err(|e| {
-            Error::Decode(format!("the payload is not a {}: {e}", std::any::type_name::<T>()))
+            let words = format!("the payload is not a {}", std::any::type_name::<T>());
+            Error::Decode(Why::from(words).caused_by(e))
         })
     }
 }

@@ -44,7 +44,7 @@ async fn main() -> ExitCode {
     match run(args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("item-sync: {error}");
+            eprintln!("item-sync: {error:#}");
             ExitCode::FAILURE
         }
     }

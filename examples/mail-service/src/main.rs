@@ -74,7 +74,7 @@ async fn main() -> ExitCode {
     match run(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("mail-service: {error}");
+            eprintln!("mail-service: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -65,7 +65,7 @@ async fn main() -> ExitCode {
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("morning-deck: {error}");
+            eprintln!("morning-deck: {error:#}");
             ExitCode::FAILURE
         }
     }

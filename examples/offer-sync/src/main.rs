@@ -29,7 +29,7 @@ async fn main() -> ExitCode {
     match run(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("offer-sync: {error}");
+            eprintln!("offer-sync: {error:#}");
             ExitCode::FAILURE
         }
     }

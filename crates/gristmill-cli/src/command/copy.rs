@@ -129,7 +129,7 @@ fn same() -> Failure {
 }
 
 fn failure(error: CopyError) -> Failure {
-    let message = error.to_string();
+    let message = format!("{error:#}");
     match error {
         CopyError::SameStore => same(),
         CopyError::AnotherCopy(_) => Failure::new(Exit::Unavailable, "another_copy", message),

@@ -103,7 +103,7 @@ impl Noted {
         let call = Call::Settle { endings: vec![ending] };
         let settled = async {
             let mut answers = self.store.settle(vec![settlement]).await?;
-            answers.pop().ok_or_else(|| StoreError::Corrupt("no answer to a settlement".to_owned()))
+            answers.pop().ok_or_else(|| StoreError::corrupt("no answer to a settlement".to_owned()))
         };
         self.make(call, settled, |answer| Answer::Settle(vec![settle_said(answer)])).await
     }
@@ -117,7 +117,7 @@ impl Noted {
         let call = Call::Extend { token: token.to_string(), lease_ms };
         let extended = async {
             let mut answers = self.store.extend(vec![Extension { token, lease }]).await?;
-            answers.pop().ok_or_else(|| StoreError::Corrupt("no answer to an extension".to_owned()))
+            answers.pop().ok_or_else(|| StoreError::corrupt("no answer to an extension".to_owned()))
         };
         let ids = |tasks: &[TaskId]| tasks.iter().map(|id| id.0).collect();
         self.make(call, extended, |answer| match answer {

@@ -67,7 +67,7 @@ impl State {
         let had_slots = queue.settings.slots.is_some();
         let changes = queue.adopt()?;
         if queue.settings.bind.is_some() {
-            return Err(StoreError::NotSupported(format!(
+            return Err(StoreError::not_supported(format!(
                 "queue '{}': this store has no tables to bind a queue to",
                 queue.name
             )));

@@ -12,7 +12,7 @@ impl State {
     /// As [`Store::import`](crate::Store::import).
     pub fn import(&mut self, import: Import, now: Timestamp) -> Result<Vec<ImportAnswer>> {
         if import.tasks.len() > self.limits.put_tasks {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "{} tasks in one import and {} are allowed",
                 import.tasks.len(),
                 self.limits.put_tasks

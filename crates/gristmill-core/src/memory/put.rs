@@ -30,7 +30,7 @@ impl State {
     /// As [`Store::put`](crate::Store::put).
     pub fn put(&mut self, request: PutRequest, now: Timestamp) -> Result<PutReport> {
         if request.tasks.len() > self.limits.put_tasks {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "{} tasks in one put and {} are allowed",
                 request.tasks.len(),
                 self.limits.put_tasks

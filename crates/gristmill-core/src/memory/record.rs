@@ -191,7 +191,7 @@ impl State {
         if let Some(other) = place.as_ref().and_then(|key| self.holder(number, key, in_flight))
             && other != id
         {
-            return Err(StoreError::Corrupt(format!("task {id} stands where task {other} does")));
+            return Err(StoreError::corrupt(format!("task {id} stands where task {other} does")));
         }
         task.blocked = false;
         task.lease = None;
@@ -199,7 +199,7 @@ impl State {
         if state == TaskState::Processing {
             let (token, held) = token
                 .and_then(|token| Some((token, self.leases.get_mut(&token)?)))
-                .ok_or_else(|| StoreError::Corrupt(format!("task {id} runs under no lease")))?;
+                .ok_or_else(|| StoreError::corrupt(format!("task {id} runs under no lease")))?;
             // Before what was known of it is forgotten: that may be the last
             // task of the same lease.
             held.open += 1;

@@ -21,7 +21,7 @@ impl State {
         now: Timestamp,
     ) -> Result<Vec<SettleAnswer>> {
         if settlements.len() > self.limits.settlements {
-            return Err(StoreError::Invalid(format!(
+            return Err(StoreError::invalid(format!(
                 "{} settlements in one call and {} are allowed",
                 settlements.len(),
                 self.limits.settlements
@@ -138,7 +138,7 @@ impl State {
             .rows
             .get(&id.0)
             .map(|row| row.number)
-            .ok_or_else(|| StoreError::Corrupt(format!("task {id} vanished while settling")))?;
+            .ok_or_else(|| StoreError::corrupt(format!("task {id} vanished while settling")))?;
         match next {
             Next::Done => {
                 let queue = self.queue_mut(number)?;
@@ -206,7 +206,7 @@ impl State {
         now: Timestamp,
     ) -> Result<Vec<ExtendAnswer>> {
         if let Some(fault) = extensions.iter().find_map(|e| lease_fault(e.lease)) {
-            return Err(StoreError::Invalid(fault));
+            return Err(StoreError::invalid(fault));
         }
         Ok(extensions.iter().map(|extension| self.extend_one(extension, now)).collect())
     }

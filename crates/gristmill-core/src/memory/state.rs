@@ -221,7 +221,7 @@ impl State {
     pub(super) fn queue_mut(&mut self, number: u32) -> Result<&mut QueueState> {
         self.queues
             .get_mut(&number)
-            .ok_or_else(|| StoreError::Corrupt(format!("a task names queue {number}, unknown")))
+            .ok_or_else(|| StoreError::corrupt(format!("a task names queue {number}, unknown")))
     }
 
     /// A task enters the claim order, or stands blocked outside it.

@@ -80,6 +80,21 @@ async fn nobody_else_may_look_into_it() {
 }
 
 #[test]
+fn an_error_keeps_the_operating_systems_with_its_kind() {
+    use std::error::Error;
+    use std::io;
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("letter.txt");
+    std::fs::write(&file, "a letter").unwrap();
+    let error = FilesStore::open(file.join("spool"), Options::default()).expect_err("no folder");
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::NotADirectory), "{error:?}");
+    assert!(error.to_string().contains("letter.txt/spool"), "{error}");
+    let said = cause.map(ToString::to_string).unwrap_or_default();
+    assert!(!error.to_string().contains(&said) && error.whole().contains(&said), "{error}");
+}
+
+#[test]
 fn a_missing_folder_is_made_only_when_asked_for() {
     let place = Place::new();
     let options = Options { create: false, ..place.options() };

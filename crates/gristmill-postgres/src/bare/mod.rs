@@ -43,11 +43,11 @@ pub struct Bare {
 }
 
 fn failed(error: tokio_postgres::Error) -> StoreError {
-    fault(&error, Intent::Write)
+    fault(error, Intent::Write)
 }
 
 fn reading(error: tokio_postgres::Error) -> StoreError {
-    fault(&error, Intent::Read)
+    fault(error, Intent::Read)
 }
 
 async fn connect(at: &str) -> Result<Client> {

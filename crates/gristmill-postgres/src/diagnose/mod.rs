@@ -131,7 +131,7 @@ impl Inner {
                 let mut found = self.functions().await?;
                 found.push(Diagnosis::note(
                     "drift_unknown",
-                    format!("of the schema only the functions were compared: {why}"),
+                    format!("of the schema only the functions were compared: {why:#}"),
                     "run doctor as a role that may create schemas in this database",
                 ));
                 Ok(found)

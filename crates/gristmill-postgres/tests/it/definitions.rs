@@ -134,7 +134,7 @@ async fn nothing_of_somebody_elses_is_dropped_along() {
     let other = body(&database, "wake");
     as_made_by(&database, "{0,0,9}", "'wake'");
     let refused = PostgresStore::open(&database.url(), Options::default()).await.map(drop);
-    let why = refused.unwrap_err().to_string();
+    let why = refused.unwrap_err().whole();
     assert!(why.contains("once_ours") && why.contains("their_view"), "{why}");
     assert_eq!(body(&database, "wake"), other);
     assert_eq!(database.psql("SELECT a FROM their_view").unwrap(), "1");

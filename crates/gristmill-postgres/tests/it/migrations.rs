@@ -3,6 +3,7 @@
 use gristmill_core::{SettingsPatch, Store, StoreError};
 use gristmill_pgserver::Server;
 use gristmill_postgres::{Options, PostgresStore};
+use tokio_postgres::error::{DbError, SqlState};
 
 use crate::support::{claim, database_within, declare, put, store, task};
 
@@ -63,6 +64,32 @@ async fn a_schema_that_is_not_ours_to_use_is_told() {
     database.psql("UPDATE gristmill.migration SET checksum = 'x' WHERE version = 2").unwrap();
     let changed = PostgresStore::open(&database.url(), Options::default()).await;
     assert!(matches!(changed, Err(StoreError::NotAStore(_))), "{changed:?}");
+}
+
+/// The SQLSTATE below an error.
+fn state(error: &StoreError) -> Option<SqlState> {
+    use std::error::Error;
+    Some(error.source()?.downcast_ref::<DbError>()?.code().clone())
+}
+
+#[tokio::test]
+async fn an_error_keeps_the_servers_with_its_sqlstate() {
+    let database = database_within().await;
+    let mut elsewhere = database.url();
+    let end = elsewhere.find('?').unwrap_or(elsewhere.len());
+    elsewhere.insert_str(end, "_gone");
+    let error = PostgresStore::open(&elsewhere, Options::default()).await.expect_err("no database");
+    assert_eq!(state(&error), Some(SqlState::INVALID_CATALOG_NAME), "{error:?}");
+
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    database.psql("DROP SCHEMA gristmill CASCADE").unwrap();
+    let error = store.stats().await.expect_err("no schema");
+    assert!(matches!(error, StoreError::NotAStore(_)), "{error:?}");
+    let said = state(&error).expect("an SQLSTATE");
+    assert!(["3F000", "42P01", "42883"].contains(&said.code()), "{error:?}");
+    assert!(!error.to_string().contains("does not exist"), "left to the chain: {error}");
+    assert!(error.whole().contains("does not exist"), "{}", error.whole());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Putting and completing in the application's own transaction of sqlx.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use gristmill_core::{
@@ -9,7 +10,7 @@ use gristmill_core::{
 use gristmill_postgres::PostgresStore;
 use gristmill_postgres::sqlx_core::connection::Connection;
 use gristmill_postgres::sqlx_core::query_scalar::query_scalar;
-use gristmill_postgres::sqlx_postgres::PgConnection;
+use gristmill_postgres::sqlx_postgres::{PgConnection, PgDatabaseError};
 
 use crate::support::{
     claim, database_within, declare, done, keyed, name, put, request, settlements, stats, store,
@@ -127,7 +128,7 @@ async fn an_effect_and_its_completion_are_one() {
     let mut transaction = application.begin().await.unwrap();
     let refused = store.complete_in_sqlx(&mut transaction, &settled).await;
     let Err(StoreError::Invalid(why)) = refused else { panic!("{refused:?}") };
-    assert_eq!(why, "the follow-up to 'unheard' was refused: there is no queue 'unheard'");
+    assert_eq!(&*why, "the follow-up to 'unheard' was refused: there is no queue 'unheard'");
     // The transaction is usable: without what was refused it is one step.
     settled[0].follow_ups.pop();
     let (answers, guard) = store.complete_in_sqlx(&mut transaction, &settled).await.unwrap();
@@ -192,4 +193,7 @@ async fn another_database_is_refused() {
     let mut transaction = application.begin().await.unwrap();
     let answer = store.put_in_sqlx(&mut transaction, &one).await;
     assert!(matches!(answer, Err(StoreError::NotAStore(_))), "{answer:?}");
+    let error = answer.expect_err("an error");
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<PgDatabaseError>());
+    assert!(cause.is_some_and(|said| ["3F000", "42P01"].contains(&said.code())), "{error:?}");
 }

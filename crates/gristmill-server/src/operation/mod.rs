@@ -99,7 +99,7 @@ impl Operations {
                 Ok(record.view(&document))
             }
             // The name is random.
-            _ => Err(StoreError::Unavailable("an operation's name was taken".to_owned()).into()),
+            _ => Err(StoreError::unavailable("an operation's name was taken".to_owned()).into()),
         }
     }
 
@@ -150,7 +150,7 @@ impl Operations {
                 return Ok(Some(record.view(&saved)));
             }
         }
-        Err(StoreError::Unavailable("the operation kept changing: try again".to_owned()))
+        Err(StoreError::unavailable("the operation kept changing: try again".to_owned()))
     }
 
     /// Writes a record over the document it was read from; nothing when somebody else

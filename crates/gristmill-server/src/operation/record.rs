@@ -86,7 +86,7 @@ pub struct OperationView {
 }
 
 fn wrong(why: impl std::fmt::Display) -> StoreError {
-    StoreError::Corrupt(format!("an operation: {why}"))
+    StoreError::corrupt(format!("an operation: {why}"))
 }
 
 impl Record {

@@ -86,7 +86,7 @@ fn release(service: Arc<Service>, token: Token, ids: Vec<TaskId>) {
                 tracing::info!(target: "gristmill::server", count, "tasks were given back: the client was gone");
             }
             Err(error) => {
-                tracing::warn!(target: "gristmill::server", %error, count, "tasks could not be given back");
+                tracing::warn!(target: "gristmill::server", error = %error.whole(), count, "tasks could not be given back");
             }
         }
     });

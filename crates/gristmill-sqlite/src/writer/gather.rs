@@ -98,12 +98,14 @@ impl Writer<'_> {
             Ok(true) => {
                 let refreshed = self.known.refresh(&self.db);
                 if let Err(error) = refreshed {
-                    tracing::debug!(%error, "the store could not be looked at");
+                    tracing::debug!(error = %error.whole(), "the store could not be looked at");
                 }
                 self.setup.wake.wake_all();
             }
             Ok(false) => {}
-            Err(error) => tracing::debug!(%error, "the store could not be looked at"),
+            Err(error) => {
+                tracing::debug!(error = %error.whole(), "the store could not be looked at")
+            }
         }
     }
 }

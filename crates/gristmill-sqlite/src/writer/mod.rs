@@ -238,8 +238,8 @@ impl Writer<'_> {
         if self.shared.is_some_and(|since| since.elapsed() < SHARED) {
             lock::give_way(self.freed);
         }
-        let taken = lock::take(&self.db, &mut self.turnstile, self.setup.busy_timeout)
-            .map_err(|e| fault(&e))?;
+        let taken =
+            lock::take(&self.db, &mut self.turnstile, self.setup.busy_timeout).map_err(fault)?;
         if taken.crowded {
             self.setup.crowd.saw();
         }
@@ -312,14 +312,10 @@ impl Writer<'_> {
     fn commit(&mut self) -> std::result::Result<(), Broken> {
         let Err(error) = self.db.steer("COMMIT") else {
             // Committed to a file that nobody will open again, perhaps.
-            return self
-                .setup
-                .place
-                .check()
-                .map_err(|error| Broken::Whole(StoreError::Unknown(error.to_string())));
+            return self.setup.place.check().map_err(|error| Broken::Whole(error.into_unknown()));
         };
         let undone = refused_before_commit(&error) && self.roll_back();
-        let error = fault(&error);
+        let error = fault(error);
         if undone {
             return Err(Broken::Midway(error));
         }
@@ -327,9 +323,9 @@ impl Writer<'_> {
         self.suspect = true;
         // At once, if it can be: other processes write to the same log.
         if let Err(error) = self.start_new_log() {
-            tracing::warn!(%error, "the log is begun anew before the next commit");
+            tracing::warn!(error = %error.whole(), "the log is begun anew before the next commit");
         }
-        Err(Broken::Whole(StoreError::Unknown(error.to_string())))
+        Err(Broken::Whole(error.into_unknown()))
     }
 
     /// After a failed sync nothing may be acknowledged that rests on the same
@@ -339,9 +335,9 @@ impl Writer<'_> {
             .db
             .conn()
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
-            .map_err(|e| fault(&e))?;
+            .map_err(fault)?;
         if busy != 0 {
-            return Err(StoreError::Unavailable(
+            return Err(StoreError::unavailable(
                 "a write to the disk failed, and the log could not be begun anew yet".to_owned(),
             ));
         }
@@ -406,9 +402,9 @@ impl Writer<'_> {
         let in_force = conn
             .pragma_update(None, "synchronous", wanted)
             .and_then(|()| conn.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0)))
-            .map_err(|e| fault(&e))?;
+            .map_err(fault)?;
         if in_force != wanted {
-            return Err(StoreError::Unavailable(format!(
+            return Err(StoreError::unavailable(format!(
                 "synchronous is {in_force} and {wanted} is needed"
             )));
         }

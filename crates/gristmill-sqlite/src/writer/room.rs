@@ -13,7 +13,7 @@ impl Writer<'_> {
     pub(super) fn make_room(&mut self) -> bool {
         let made = self.reserve.give_back();
         if made && let Err(error) = self.start_new_log() {
-            tracing::warn!(%error, "the log could not be written back yet");
+            tracing::warn!(error = %error.whole(), "the log could not be written back yet");
         }
         made
     }
@@ -28,8 +28,8 @@ impl Writer<'_> {
         let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let free = pragma("freelist_count")
             .and_then(|pages| Ok(pages.saturating_mul(pragma("page_size")?)))
-            .map_err(|e| fault(&e))?;
+            .map_err(fault)?;
         Ok((free < i64::try_from(ROOM).unwrap_or(i64::MAX))
-            .then(|| StoreError::DiskFull("what is left is for the tasks that stand".to_owned())))
+            .then(|| StoreError::disk_full("what is left is for the tasks that stand".to_owned())))
     }
 }

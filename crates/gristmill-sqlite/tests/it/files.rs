@@ -1,5 +1,6 @@
 //! What the file may be: missing, foreign, damaged, newer, or changed by hand.
 
+use std::error::Error;
 use std::io::{Seek, SeekFrom, Write};
 
 use gristmill_core::{SettingsPatch, Store, StoreError};
@@ -29,6 +30,16 @@ fn a_file_that_is_no_database_is_refused_and_left_alone() {
         assert!(matches!(&error, StoreError::NotAStore(said) if said.contains("queue.db")));
         assert_eq!(std::fs::read_to_string(place.path()).unwrap(), text);
     }
+}
+
+#[test]
+fn an_error_keeps_sqlites_own_with_its_code() {
+    let place = Place::new();
+    std::fs::write(place.path(), "hello, this is not a database at all\n".repeat(100)).unwrap();
+    let error = refused(&place);
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<rusqlite::Error>());
+    let code = cause.and_then(rusqlite::Error::sqlite_error_code);
+    assert_eq!(code, Some(rusqlite::ErrorCode::NotADatabase), "{error:?}");
 }
 
 #[test]
@@ -122,7 +133,7 @@ async fn a_lost_step_of_the_schema_is_one_sentence() {
     let place = Place::new();
     place.open().close().await.unwrap();
     connection(&place.path()).execute_batch("DELETE FROM gristmill_migration").unwrap();
-    let said = refused(&place).to_string();
+    let said = refused(&place).whole();
     assert!(said.contains("already exists") && said.lines().count() == 1, "{said}");
 }
 

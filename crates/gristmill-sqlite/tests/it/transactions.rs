@@ -94,7 +94,7 @@ async fn a_refused_follow_up_completes_nothing_and_leaves_the_transaction_usable
     transaction.execute_batch("INSERT INTO effect VALUES (1)").unwrap();
     let refused = store.complete_in(&transaction, &endings).map(drop);
     let why = "the follow-up to 'nobody' was refused: there is no queue 'nobody'".to_owned();
-    assert_eq!(refused, Err(StoreError::Invalid(why)));
+    assert_eq!(refused, Err(StoreError::invalid(why)));
     // Nothing of the call stands, and the transaction goes on.
     endings[1].follow_ups.pop();
     let (answers, guard) = store.complete_in(&transaction, &endings).unwrap();

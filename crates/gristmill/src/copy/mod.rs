@@ -14,6 +14,7 @@ mod schedules;
 mod tasks;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -128,8 +129,16 @@ pub enum CopyError {
     )]
     NotAllAway(QueueName),
     /// One of the stores could not answer.
-    #[error("{0}; the source stays paused, and repeating the copy goes on where it ended")]
+    #[error(fmt = stopped)]
     Store(#[from] StoreError),
+}
+
+/// With its cause where that is asked for, as every error of this crate.
+fn stopped(cause: &StoreError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if f.alternate() {
+        write!(f, "{cause:#}; ")?;
+    }
+    f.write_str("the source stays paused, and repeating the copy goes on where it ended")
 }
 
 /// A copy: say more, then [`Copy::run`].
@@ -141,7 +150,7 @@ pub struct Copy<'a> {
     progress: Option<Box<dyn FnMut(CopyProgress) + Send + 'a>>,
 }
 
-impl std::fmt::Debug for Copy<'_> {
+impl fmt::Debug for Copy<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Copy(waits for {:?})", self.wait)
     }

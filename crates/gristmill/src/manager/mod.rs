@@ -247,7 +247,7 @@ impl Manager {
                     if Outage::means(&error) {
                         outage.failed(Part::Manager, &error, timer.now());
                     } else {
-                        tracing::warn!(%error, "the manager cannot decide; it tries again");
+                        tracing::warn!(error = %error.whole(), "the manager cannot decide; it tries again");
                     }
                     pause.next()
                 }
@@ -262,7 +262,9 @@ impl Manager {
         let store = self.mill.store();
         match timer.within(FAREWELL, store.resign(MANAGER, who)).await {
             Some(Ok(_)) => {}
-            Some(Err(error)) => tracing::debug!(%error, "the role was not given up; it runs out"),
+            Some(Err(error)) => {
+                tracing::debug!(error = %error.whole(), "the role was not given up; it runs out")
+            }
             None => tracing::debug!("the store does not answer; the role runs out"),
         }
         Ok(())

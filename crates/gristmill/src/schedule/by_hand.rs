@@ -48,7 +48,7 @@ async fn find(mill: &Mill, known: &Schedule) -> Result<FireAnswer, Error> {
         return Ok(mill.store().fire(ask).await?);
     };
     let times = FireTimes::new(&known.declared.rule, &known.declared.zone)
-        .map_err(|error| StoreError::Invalid(error.to_string()))?;
+        .map_err(|error| StoreError::invalid(error.to_string()))?;
     let find = DueFind {
         mill: mill.clone(),
         name: name.clone(),
@@ -64,7 +64,7 @@ async fn find(mill: &Mill, known: &Schedule) -> Result<FireAnswer, Error> {
     match find.run().await? {
         FindEnd::Ran { .. } => Ok(FireAnswer::Fired(Vec::new())),
         FindEnd::Elsewhere | FindEnd::Decided | FindEnd::Lost => {
-            Err(StoreError::Invalid(format!("the finder of '{name}' runs already")).into())
+            Err(StoreError::invalid(format!("the finder of '{name}' runs already")).into())
         }
     }
 }
@@ -77,7 +77,7 @@ pub(crate) async fn fire(mill: &Mill, name: &str) -> Result<FireAnswer, Error> {
         let names = schedules.iter().map(|known| known.declared.name.as_str());
         let hint = did_you_mean(name, names)
             .map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
-        return Err(StoreError::Invalid(format!("there is no schedule '{name}'{hint}")).into());
+        return Err(StoreError::invalid(format!("there is no schedule '{name}'{hint}")).into());
     };
     let Some(task) = known.declared.task() else {
         return find(mill, known).await;

@@ -43,7 +43,7 @@ impl Target {
 
     fn of(draft: Draft) -> Result<Self, Error> {
         let Draft { queue, task, delay, at } = draft;
-        let lacks = |what: &str| Err(StoreError::Invalid(what.to_owned()).into());
+        let lacks = |what: &str| Err(StoreError::invalid(what.to_owned()).into());
         if task.id.is_some() {
             return lacks("a schedule's task has no id: every fire would repeat the first");
         }
@@ -172,7 +172,7 @@ impl NewSchedule {
 
     /// What the store is told.
     pub(super) fn declaration(self) -> Result<(Mill, ScheduleDeclaration), Error> {
-        let lacks = |what: &str| StoreError::Invalid(format!("schedule '{}' {what}", self.name));
+        let lacks = |what: &str| StoreError::invalid(format!("schedule '{}' {what}", self.name));
         let rule = self.rule.ok_or_else(|| lacks("has no rule: say cron or every"))?;
         let target = self.target.ok_or_else(|| lacks("puts nothing: say puts or finder"))?;
         let Target { queue, payload, options } = target?;

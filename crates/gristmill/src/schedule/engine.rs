@@ -143,7 +143,7 @@ impl Engine {
                         return Err(error);
                     }
                     // Only this schedule is in trouble; the others go on.
-                    tracing::error!(schedule = %name, %error, "a schedule cannot fire");
+                    tracing::error!(schedule = %name, error = %error.whole(), "a schedule cannot fire");
                     return Ok(false);
                 }
             }

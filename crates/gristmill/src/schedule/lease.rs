@@ -135,7 +135,7 @@ impl DueFind {
             match self.timer.within(left, self.campaign(role)).await {
                 Some(Ok(lead)) if lead.mine => until = asked + self.hold,
                 Some(Err(error)) if self.timer.now() < until => {
-                    tracing::warn!(schedule = %self.name, %error, "the lease was not renewed yet");
+                    tracing::warn!(schedule = %self.name, error = %error.whole(), "the lease was not renewed yet");
                 }
                 _ => return false,
             }

@@ -222,7 +222,7 @@ impl Scheduler {
                     if Outage::means(&error) {
                         outage.failed(Part::Schedules, &error, timer.now());
                     } else {
-                        tracing::warn!(%error, "schedules cannot be looked at; trying again");
+                        tracing::warn!(error = %error.whole(), "schedules cannot be looked at; trying again");
                     }
                     pause.next()
                 }
@@ -265,7 +265,7 @@ impl Finders {
             Some(Ok((id, end))) => {
                 let name = self.names.remove(&id);
                 if let (Err(error), Some(schedule)) = (&end, name) {
-                    tracing::warn!(%schedule, %error, "the store did not answer a finder");
+                    tracing::warn!(%schedule, error = %error.whole(), "the store did not answer a finder");
                 }
                 let ran = matches!(end, Ok(FindEnd::Ran { .. }));
                 if !ran {

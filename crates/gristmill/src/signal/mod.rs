@@ -143,7 +143,7 @@ impl Signals {
     /// # Errors
     /// When the operating system denies it.
     pub fn listen() -> Result<Self, Error> {
-        let denied = |e| StoreError::Unavailable(format!("signals cannot be heard: {e}"));
+        let denied = |e| StoreError::unavailable("signals cannot be heard").caused_by(e);
         let fresh = || Shared {
             asked: watch::Sender::new(0),
             hangups: watch::Sender::new(0),

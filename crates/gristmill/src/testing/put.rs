@@ -53,6 +53,6 @@ impl TestMill {
 
 fn read<T: TaskType>(task: &Task) -> Result<T, Error> {
     T::from_payload(&task.payload).map_err(|e| {
-        StoreError::Invalid(format!("task {} is of another type: {e}", task.id)).into()
+        StoreError::invalid(format!("task {} is of another type: {e}", task.id)).into()
     })
 }

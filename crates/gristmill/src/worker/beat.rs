@@ -145,7 +145,7 @@ async fn extend(
 ) {
     // Before it is sent: the store cannot count from an earlier moment.
     let sent = shared.clock();
-    let late = || StoreError::Unknown(format!("leases were not extended within {within:?}"));
+    let late = || StoreError::unknown(format!("leases were not extended within {within:?}"));
     let extended = shared.timer.within(within, store.extend(due.clone())).await;
     let answers = match extended.unwrap_or_else(|| Err(late())) {
         Ok(answers) => answers,

@@ -34,7 +34,9 @@ pub(super) async fn run(site: Arc<Site>) {
                 word = heard;
             }
             // What was heard before holds for its time.
-            Err(error) => tracing::debug!(%error, "the manager's word was not heard"),
+            Err(error) => {
+                tracing::debug!(error = %error.whole(), "the manager's word was not heard")
+            }
         }
         let believed = ear.believes(site.timer.now(), site.terms.word_holds);
         follow(&site, word.filter(|_| believed.is_some()), believed);

@@ -144,7 +144,7 @@ impl WorkerHandle {
             // who waits here need not wait for that.
             () = self.site.stop.reached(Phase::Over) => Some(Ok(self.site.report())),
         };
-        let gone = || StoreError::Unavailable("the worker was ended with its runtime".to_owned());
+        let gone = || StoreError::unavailable("the worker was ended with its runtime".to_owned());
         Ok(report.unwrap_or_else(|| Err(gone()))?)
     }
 }

@@ -134,14 +134,14 @@ impl Heartbeat {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|e| StoreError::Unavailable(format!("no runtime for the heartbeat: {e}")))?;
+            .map_err(|e| StoreError::unavailable("no runtime for the heartbeat").caused_by(e))?;
         std::thread::Builder::new()
             .name("gristmill-heartbeat".to_owned())
             .spawn(move || {
                 runtime.block_on(beats);
                 drop(lives);
             })
-            .map_err(|e| StoreError::Unavailable(format!("no thread for the heartbeat: {e}")))?;
+            .map_err(|e| StoreError::unavailable("no thread for the heartbeat").caused_by(e))?;
         Ok(Heartbeat { shared, end, ended, stop })
     }
 

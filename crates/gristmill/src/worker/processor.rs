@@ -260,10 +260,10 @@ impl Processor {
             return Err(error);
         }
         if Outage::means(&error) {
-            tracing::debug!(%error, "the store did not answer; trying again");
+            tracing::debug!(error = %error.whole(), "the store did not answer; trying again");
             self.site.mill.outage().failed(Part::Claims, &error, self.site.timer.now());
         } else {
-            tracing::warn!(%error, "nothing can be claimed; trying again");
+            tracing::warn!(error = %error.whole(), "nothing can be claimed; trying again");
         }
         tokio::select! {
             () = self.pause.wait(&self.site.timer) => {}

@@ -38,7 +38,9 @@ impl Reporter {
         let forgotten = store.forget_worker(&self.site.worker);
         match self.site.stop.farewell(FAREWELL, forgotten).await {
             Some(Ok(_)) => {}
-            Some(Err(error)) => tracing::debug!(%error, "the store did not forget the worker"),
+            Some(Err(error)) => {
+                tracing::debug!(error = %error.whole(), "the store did not forget the worker")
+            }
             None => tracing::debug!("the store did not answer the worker's farewell"),
         }
     }
@@ -52,7 +54,7 @@ async fn run(site: Arc<Site>) {
         let handled = report.handled.clone();
         let is_idle = handled.is_empty() && report.follows_term.is_none();
         if let Err(error) = site.mill.store().report_worker(report).await {
-            tracing::debug!(%error, "the worker's report was not taken");
+            tracing::debug!(error = %error.whole(), "the worker's report was not taken");
             // The next one tells of it. One that was taken after all, without
             // an answer, is told of twice: better than never.
             for (queue, stats) in &handled {
@@ -99,7 +101,7 @@ async fn look_for_late(site: &Site, late: &mut HashSet<QueueName>) {
     let stats = match site.mill.store().stats().await {
         Ok(stats) => stats,
         Err(error) => {
-            tracing::debug!(%error, "waits were not looked at");
+            tracing::debug!(error = %error.whole(), "waits were not looked at");
             return;
         }
     };

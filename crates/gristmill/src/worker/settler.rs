@@ -246,7 +246,7 @@ impl Settler {
                 }
                 Err(error) if Outage::means(&error) => {
                     let open = list.len();
-                    tracing::debug!(%error, open, "not settled yet; trying again");
+                    tracing::debug!(error = %error.whole(), open, "not settled yet; trying again");
                     self.outage.failed(Part::Settlements, &error, self.timer().now());
                     tokio::select! {
                         () = pause.wait(self.timer()) => {}
@@ -289,7 +289,7 @@ impl Settler {
 
     fn cannot(&self, list: &[Pending], error: &StoreError) {
         let open = list.len();
-        tracing::error!(%error, open, "cannot be settled; the lease will run out");
+        tracing::error!(error = %error.whole(), open, "cannot be settled; the lease will run out");
         for pending in list {
             self.close(&pending.context, 1);
         }

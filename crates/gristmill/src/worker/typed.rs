@@ -12,7 +12,7 @@ use crate::TaskType;
 /// # Errors
 /// In words, when the payload is not of that type.
 pub fn decode<T: TaskType>(task: &ClaimedTask) -> Result<T, String> {
-    T::from_payload(&task.payload).map_err(|error| error.to_string())
+    T::from_payload(&task.payload).map_err(|error| error.whole())
 }
 
 impl<S: Clone> Worker<S> {

@@ -133,7 +133,7 @@ async fn a_task_without_a_form_does_not_lose_the_report_of_those_before() {
         let error = mill.put_all((0..200).map(Odd)).flush(50).run().await.unwrap_err();
         let Error::Bulk(error) = error else { panic!("{error}") };
         assert_eq!((error.acknowledged.enqueued, error.unknown), (100, 0));
-        assert!(error.to_string().contains("130 has no form"), "{error}");
+        assert!(format!("{error:#}").contains("130 has no form"), "{error:#}");
         assert_eq!(mill.inspect().queue("items").await.unwrap().ready, 100);
     }
 }

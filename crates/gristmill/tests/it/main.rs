@@ -10,6 +10,7 @@
 
 mod bulk;
 mod bulk_beside;
+mod causes;
 mod clock;
 mod clock_jumps;
 mod contract;

@@ -185,6 +185,6 @@ async fn rows_that_cannot_be_read_are_an_error_in_words() {
     }
     for t in timed().await {
         let error = Recovery::new(&t.mill, "mails", Broken).run_once().await.unwrap_err();
-        assert_eq!(error.to_string(), "the rows cannot be recovered: the table is gone");
+        assert_eq!(format!("{error:#}"), "the rows cannot be recovered: the table is gone");
     }
 }

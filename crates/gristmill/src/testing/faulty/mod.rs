@@ -156,9 +156,9 @@ impl Faulty {
         let fault = self.state.borrow().fault(verb);
         let does = self.at_work(verb, does);
         match fault {
-            Some(Fault::Refuses) => Err(StoreError::Unavailable(why())),
-            Some(Fault::UnknownUndone) => Err(StoreError::Unknown(why())),
-            Some(Fault::UnknownDone) => does.await.and(Err(StoreError::Unknown(why()))),
+            Some(Fault::Refuses) => Err(StoreError::unavailable(why())),
+            Some(Fault::UnknownUndone) => Err(StoreError::unknown(why())),
+            Some(Fault::UnknownDone) => does.await.and(Err(StoreError::unknown(why()))),
             Some(Fault::Late(by)) => {
                 let answer = does.await;
                 self.timer.sleep(by).await;

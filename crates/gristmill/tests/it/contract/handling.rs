@@ -91,7 +91,7 @@ fn json_is_read_too_and_what_is_unknown_is_skipped() {
         (Payload::msgpack(vec![0x80, 0x80]), "to: is missing"),
         (Payload::msgpack(b"\x82\xa2to\xa1a\xa7user_id\x05\x05".to_vec()), "1 bytes follow"),
     ] {
-        let error = Emails::from_payload(&payload).unwrap_err().to_string();
+        let error = Emails::from_payload(&payload).unwrap_err().whole();
         assert!(error.contains("the contract of emails") && error.contains(said), "{error}");
     }
     let far = InvoiceRuns { due_at: Timestamp::from_micros(i64::MAX), ..bare() };

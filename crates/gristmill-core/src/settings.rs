@@ -122,6 +122,7 @@ macro_rules! settings {
     ($( $(#[$doc:meta])* $name:ident : $type:ty = $default:expr ; )+) => {
         /// A queue's settings in force.
         #[derive(Debug, Clone, PartialEq, Eq)]
+        #[non_exhaustive]
         pub struct Settings { $( $(#[$doc])* pub $name: $type, )+ }
 
         impl Default for Settings {

@@ -73,6 +73,7 @@ counters! {
 
 /// A queue at a glance.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueStats {
     /// The queue.
     pub queue: QueueName,
@@ -101,6 +102,25 @@ pub struct QueueStats {
 }
 
 impl QueueStats {
+    /// Of a queue in which nothing stands and nothing has happened.
+    #[must_use]
+    pub fn new(queue: QueueName, number: u32) -> Self {
+        QueueStats {
+            queue,
+            number,
+            ready: 0,
+            delayed: 0,
+            blocked: 0,
+            processing: 0,
+            failed: 0,
+            done_kept: 0,
+            oldest_ready: None,
+            paused: false,
+            capacity: None,
+            counters: Counters::default(),
+        }
+    }
+
     /// Ready, delayed and blocked together: what capacity counts.
     #[must_use]
     pub const fn pending(&self) -> u64 {

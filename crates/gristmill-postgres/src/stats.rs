@@ -50,35 +50,35 @@ impl Inner {
 fn stats(row: &Row) -> Result<QueueStats> {
     let now: Timestamp = column::<At>(row, at!(Stats.now))?.0;
     let number = |at| Ok(count(column(row, at)?));
-    Ok(QueueStats {
-        queue: codec::queue_name(column(row, at!(Stats.queue))?)?,
-        number: small(column(row, at!(Stats.number))?),
-        paused: column(row, at!(Stats.paused))?,
-        capacity: column::<Option<i64>>(row, at!(Stats.capacity))?.map(count),
-        oldest_ready: column::<Option<At>>(row, at!(Stats.oldest_ready))?.map(|at| now.since(at.0)),
-        ready: number(at!(Stats.ready))?,
-        delayed: number(at!(Stats.delayed))?,
-        blocked: number(at!(Stats.blocked))?,
-        processing: number(at!(Stats.processing))?,
-        failed: number(at!(Stats.failed_now))?,
-        done_kept: number(at!(Stats.done_kept))?,
-        counters: Counters {
-            put: number(at!(Stats.put))?,
-            duplicate: number(at!(Stats.duplicate))?,
-            replaced: number(at!(Stats.replaced))?,
-            refused: number(at!(Stats.refused))?,
-            claimed: number(at!(Stats.claimed))?,
-            done: number(at!(Stats.done))?,
-            retried: number(at!(Stats.retried))?,
-            failed: number(at!(Stats.failed))?,
-            released: number(at!(Stats.released))?,
-            expired: number(at!(Stats.expired))?,
-            lease_lost: number(at!(Stats.lease_lost))?,
-            cancelled: number(at!(Stats.cancelled))?,
-            discarded: number(at!(Stats.discarded))?,
-            resolved: number(at!(Stats.resolved))?,
-            operator_retried: number(at!(Stats.operator_retried))?,
-            subject_gone: number(at!(Stats.subject_gone))?,
-        },
-    })
+    let name = codec::queue_name(column(row, at!(Stats.queue))?)?;
+    let mut stats = QueueStats::new(name, small(column(row, at!(Stats.number))?));
+    stats.paused = column(row, at!(Stats.paused))?;
+    stats.capacity = column::<Option<i64>>(row, at!(Stats.capacity))?.map(count);
+    stats.oldest_ready =
+        column::<Option<At>>(row, at!(Stats.oldest_ready))?.map(|at| now.since(at.0));
+    stats.ready = number(at!(Stats.ready))?;
+    stats.delayed = number(at!(Stats.delayed))?;
+    stats.blocked = number(at!(Stats.blocked))?;
+    stats.processing = number(at!(Stats.processing))?;
+    stats.failed = number(at!(Stats.failed_now))?;
+    stats.done_kept = number(at!(Stats.done_kept))?;
+    stats.counters = Counters {
+        put: number(at!(Stats.put))?,
+        duplicate: number(at!(Stats.duplicate))?,
+        replaced: number(at!(Stats.replaced))?,
+        refused: number(at!(Stats.refused))?,
+        claimed: number(at!(Stats.claimed))?,
+        done: number(at!(Stats.done))?,
+        retried: number(at!(Stats.retried))?,
+        failed: number(at!(Stats.failed))?,
+        released: number(at!(Stats.released))?,
+        expired: number(at!(Stats.expired))?,
+        lease_lost: number(at!(Stats.lease_lost))?,
+        cancelled: number(at!(Stats.cancelled))?,
+        discarded: number(at!(Stats.discarded))?,
+        resolved: number(at!(Stats.resolved))?,
+        operator_retried: number(at!(Stats.operator_retried))?,
+        subject_gone: number(at!(Stats.subject_gone))?,
+    };
+    Ok(stats)
 }

@@ -26,20 +26,15 @@ pub(crate) fn stats(db: &Db<'_>, now: Timestamp) -> Result<(Vec<QueueStats>, boo
         let counts =
             counts.iter().find(|counts| counts.queue == queue.number).copied().unwrap_or_default();
         let [ready, delayed, blocked, processing, failed, done_kept] = counts.standing;
-        stats.push(QueueStats {
-            number: queue.number,
-            ready,
-            delayed,
-            blocked,
-            processing,
-            failed,
-            done_kept,
-            oldest_ready: oldest_due(db, queue.number, now)?.map(|at| now.since(at)),
-            paused: queue.paused,
-            capacity: queue.settings.capacity,
-            counters: counts.counters,
-            queue: queue.name,
-        });
+        let mut of_queue = QueueStats::new(queue.name, queue.number);
+        [of_queue.ready, of_queue.delayed, of_queue.blocked] = [ready, delayed, blocked];
+        [of_queue.processing, of_queue.failed, of_queue.done_kept] =
+            [processing, failed, done_kept];
+        of_queue.oldest_ready = oldest_due(db, queue.number, now)?.map(|at| now.since(at));
+        of_queue.paused = queue.paused;
+        of_queue.capacity = queue.settings.capacity;
+        of_queue.counters = counts.counters;
+        stats.push(of_queue);
     }
     let lagging = db.any(Sql::ReadyDueAny, bind!(ReadyDueAny { now: now.as_micros() }))?;
     Ok((stats, lagging))

@@ -27,6 +27,28 @@
 //! [`Mill`] opens a store by its URL, puts typed tasks (one by one, in bulk, or
 //! inside your own SQLite or PostgreSQL transaction) and lets you inspect what stands. The
 //! store itself, with every verb, is [`Mill::store`].
+//!
+//! # What stays, and what grows
+//!
+//! What grows is `#[non_exhaustive]`: reports, numbers, settings in force, and errors.
+//! Read their fields, and give a `match` on an error a last arm. A later version adds to
+//! them without breaking your program:
+//!
+//! ```compile_fail,E0639
+//! # let queue = gristmill::QueueName::new("emails").unwrap();
+//! let mut made = gristmill::QueueStats::new(queue, 1);
+//! made = gristmill::QueueStats { ready: 1, ..made };
+//! ```
+//!
+//! What you make by its fields ([`SettingsPatch`], [`Backoff`], the stores' `Options`)
+//! grows as well: end with `..Default::default()`, or say it with [`Declare`].
+//!
+//! What decides how you go on is an `enum` that you may match to the last word:
+//! [`TaskState`], [`Outcome`], [`PutAnswer`], [`Encoding`], [`Unique`], [`OnDuplicate`].
+//! One more word there would be a decision of yours, so it takes a breaking version.
+//!
+//! [`port`] is what stores implement, for our own crates and for tests: it is ours to
+//! change in every version.
 
 mod accepted;
 mod bulk;
@@ -61,12 +83,15 @@ pub use accepted::Accepted;
 pub use bulk::{Bulk, BulkError, BulkProgress, BulkRefused, BulkReport};
 pub use declare::Declare;
 pub use error::Error;
+/// The model and the port that stores implement. Ours to change in every version, beside
+/// what is also named at the top of this crate: no store but ours is meant to implement
+/// [`Store`].
 #[doc(no_inline)]
 pub use gristmill_core as port;
 pub use gristmill_core::{
-    Backoff, Encoding, Headers, NewTask, OnDuplicate, Payload, PutAnswer, QueueName, QueueStats,
-    Refusal, Settings, SettingsPatch, State as TaskState, Store, StoreError, Task, TaskId,
-    Timestamp, Unique, Why,
+    Backoff, Encoding, Headers, OnDuplicate, Payload, PutAnswer, QueueName, QueueStats, Refusal,
+    Settings, SettingsPatch, State as TaskState, Store, StoreError, Task, TaskId, Timestamp,
+    Unique, Why,
 };
 #[cfg(feature = "files")]
 pub use gristmill_files as files;

@@ -58,45 +58,42 @@ async fn every_setting_that_sql_says_is_read_back() {
         SAID.iter().map(|(name, said)| format!("\"{name}\": {said}")).collect();
     add(&database, "all", &format!(", '{{{}}}'", pairs.join(", "))).unwrap();
     let seconds = Duration::from_secs;
-    let expected = Settings {
-        lease: seconds(180),
-        timeout: Duration::from_millis(90_500),
-        max_attempts: None,
-        backoff: Backoff { base: seconds(1), cap: seconds(60), jitter: false },
-        id_window: seconds(2 * 86_400),
-        keep_done: Some(seconds(7 * 86_400)),
-        keep_failed: None,
-        durability: Durability::Relaxed,
-        claims: Claims::Durable,
-        unique: Unique::Pending,
-        on_duplicate: OnDuplicate::Postpone,
-        postpone_max: Some(seconds(3_600)),
-        capacity: Some(70_000_000_000),
-        batch_size: 100,
-        count: true,
-        slots: Some(3),
-        processors_min: 0,
-        processors_max: Some(4),
-        processors_weight: 2,
-        drain_within: Some(seconds(8)),
-        max_wait: Some(Duration::from_millis(250)),
-        bind: Some(Binding { table: "item".to_owned(), column: "id".to_owned() }),
-    };
+    let mut expected = Settings::default();
+    expected.lease = seconds(180);
+    expected.timeout = Duration::from_millis(90_500);
+    expected.max_attempts = None;
+    expected.backoff = Backoff { base: seconds(1), cap: seconds(60), jitter: false };
+    expected.id_window = seconds(2 * 86_400);
+    expected.keep_done = Some(seconds(7 * 86_400));
+    expected.keep_failed = None;
+    expected.durability = Durability::Relaxed;
+    expected.claims = Claims::Durable;
+    expected.unique = Unique::Pending;
+    expected.on_duplicate = OnDuplicate::Postpone;
+    expected.postpone_max = Some(seconds(3_600));
+    expected.capacity = Some(70_000_000_000);
+    expected.batch_size = 100;
+    expected.count = true;
+    expected.slots = Some(3);
+    expected.processors_min = 0;
+    expected.processors_max = Some(4);
+    expected.processors_weight = 2;
+    expected.drain_within = Some(seconds(8));
+    expected.max_wait = Some(Duration::from_millis(250));
+    expected.bind = Some(Binding { table: "item".to_owned(), column: "id".to_owned() });
     assert_eq!(queue(&store, "all").await.settings, expected);
 
     // Half of a backoff is a whole one; arguments go before the JSON.
     let rest = ", '{\"backoff\": {\"base\": 5}, \"lease\": 10}', lease => '1 minute', \
                 max_attempts => 7, capacity => 9, keep_done => '1 hour', keep_failed => '1 day'";
     add(&database, "named", rest).unwrap();
-    let expected = Settings {
-        lease: seconds(60),
-        max_attempts: Some(7),
-        backoff: Backoff { base: seconds(5), ..Backoff::default() },
-        capacity: Some(9),
-        keep_done: Some(seconds(3_600)),
-        keep_failed: Some(seconds(86_400)),
-        ..Settings::default()
-    };
+    let mut expected = Settings::default();
+    expected.lease = seconds(60);
+    expected.max_attempts = Some(7);
+    expected.backoff = Backoff { base: seconds(5), ..Backoff::default() };
+    expected.capacity = Some(9);
+    expected.keep_done = Some(seconds(3_600));
+    expected.keep_failed = Some(seconds(86_400));
     assert_eq!(queue(&store, "named").await.settings, expected);
     add(&database, "plain", "").unwrap();
     assert_eq!(queue(&store, "plain").await.settings, Settings::default());

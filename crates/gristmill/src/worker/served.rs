@@ -264,7 +264,8 @@ mod tests {
         }
         assert_eq!(served.batch(None, &settings, 0), 1_000);
         assert_eq!(served.batch(Some(50), &settings, 0), 50);
-        let said = Settings { batch_size: 10, ..Settings::default() };
+        let mut said = Settings::default();
+        said.batch_size = 10;
         assert_eq!(served.batch(None, &said, 0), 10);
         served.claimed(1_000, 3, 1_000);
         assert_eq!(served.batch(None, &settings, 0), 100);

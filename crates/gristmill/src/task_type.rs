@@ -10,6 +10,12 @@ use crate::Error;
 ///
 /// Whatever serde can write and read has JSON as its form. Code generated from
 /// a contract has MessagePack, and reads both.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a payload",
+    label = "has no form to be stored in",
+    note = "write `#[derive(serde::Serialize, serde::Deserialize)]` above it (serde with its \
+            feature `derive`), or implement `TaskPayload` by hand"
+)]
 pub trait TaskPayload: Sized {
     /// The value as a payload.
     ///
@@ -47,6 +53,11 @@ impl<T: Serialize + DeserializeOwned> TaskPayload for T {
 ///
 /// The value itself is the payload (see [`TaskPayload`]). Everything else about
 /// a put has a default and can be said at the put.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a task",
+    label = "has no queue",
+    note = "implement `gristmill::TaskType` for it: `const QUEUE` names its queue"
+)]
 pub trait TaskType: TaskPayload + Send + Sync + 'static {
     /// The queue its tasks go to.
     const QUEUE: &'static str;

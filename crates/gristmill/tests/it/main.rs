@@ -13,6 +13,7 @@ mod bulk_beside;
 mod causes;
 mod clock;
 mod clock_jumps;
+mod compile_errors;
 mod contract;
 mod copy;
 mod copy_back;

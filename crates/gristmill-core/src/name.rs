@@ -142,22 +142,7 @@ pub fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -
 /// Edits between two names: insert, delete, change, or swap of neighbours
 /// counted as two.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().map(|c| c.to_ascii_lowercase()).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().map(|c| c.to_ascii_lowercase()).enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cb, above) in b.iter().zip(row.iter_mut().skip(1)) {
-            let here = (*above + 1).min(left + 1).min(diagonal + usize::from(ca != *cb));
-            diagonal = *above;
-            *above = here;
-            left = here;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
+    strsim::levenshtein(&a.to_ascii_lowercase(), &b.to_ascii_lowercase())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod crates;
 mod docs;
 mod lexer;
+mod licences;
 mod manifest;
 mod orphans;
 mod repo;

@@ -132,13 +132,31 @@ fn operation_id(route: &Route) -> String {
     name
 }
 
+/// Ids of tasks, durations within their limits, and times, as far as a pattern can tell.
+const ID: &str = r"^[1-9][0-9]{0,17}(?!\n)$";
+const WAIT: &str = r"^([0-9]{1,4}ms|([0-9]|[1-5][0-9]|60)s|1m)(?!\n)$";
+const BACK: &str = r"^([0-9]{1,4}s|[0-9]{1,3}m|([0-9]|1[0-9]|2[0-4])h)(?!\n)$";
+const SINCE: &str = concat!(
+    r"^([0-9]{1,4}[smhd]|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T",
+    r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)(?!\n)$"
+);
+
+/// What queues and schedules may be called. Some readers of patterns let a line's end
+/// stand behind `$`.
+fn named_like() -> Value {
+    json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}(?!\\n)$" })
+}
+
 fn parameters(route: &Route) -> Vec<Value> {
     let named = route.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let schema = match name {
-            "token" => json!({ "type": "string", "pattern": "^[0-9a-fA-F]{32}$" }),
+            "token" => json!({ "type": "string", "pattern": "^[0-9a-fA-F]{32}(?!\\n)$" }),
+            "id" if route.path.starts_with("/v1/tasks") => {
+                json!({ "type": "string", "pattern": ID })
+            }
             "id" => json!({ "type": "string", "minLength": 1 }),
-            _ => json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$" }),
+            _ => named_like(),
         };
         Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
     });
@@ -150,7 +168,12 @@ fn parameters(route: &Route) -> Vec<Value> {
                 "enum": ["ready", "delayed", "blocked", "pending", "processing", "failed", "done"]
             }),
             "order" => json!({ "enum": ["newest", "oldest"] }),
-            _ => json!({ "type": "string" }),
+            "name" => named_like(),
+            "id" => json!({ "type": "string", "pattern": ID }),
+            "wait" => json!({ "type": "string", "pattern": WAIT }),
+            "back" => json!({ "type": "string", "pattern": BACK }),
+            "since" => json!({ "type": "string", "pattern": SINCE }),
+            _ => json!({ "type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$" }),
         };
         let required = route.path == "/v1/minutes" && *name == "queue";
         json!({ "name": name, "in": "query", "required": required, "schema": schema })

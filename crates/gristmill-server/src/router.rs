@@ -68,13 +68,13 @@ routes! {
     POST "/v1/settlements" settlements::settle, "Say how attempts ended", body "Settlements", answers [200 "SettlementAnswers"],
         problems [404, 409, 413];
     GET "/v1/tasks" tasks::list, "List tasks, a page at a time",
-        query ["queue": "string", "state": "state", "key": "string", "group": "string", "source": "string",
-               "error": "string", "since": "string", "order": "order", "cursor": "string", "limit": "integer"],
+        query ["queue": "name", "state": "state", "key": "string", "group": "string", "source": "string",
+               "error": "string", "since": "since", "order": "order", "cursor": "id", "limit": "integer"],
         answers [200 "TaskPage"], problems [404];
-    GET "/v1/tasks/{id}" tasks::get, "Look at a task, or wait for its end", query ["wait": "string"], answers [200 "Task"], problems [404];
+    GET "/v1/tasks/{id}" tasks::get, "Look at a task, or wait for its end", query ["wait": "wait"], answers [200 "Task"], problems [404];
     POST "/v1/tasks/retry" operate::retry, "Run failed tasks again", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
     POST "/v1/tasks/discard" operate::discard, "Delete failed tasks", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
-    POST "/v1/tasks/cancel" operate::cancel, "Delete waiting tasks, stop running ones", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
+    POST "/v1/tasks/cancel" operate::cancel, "Delete waiting tasks, stop running ones", body "CancelOperation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
     POST "/v1/tasks/resolve" operate::resolve, "Take failed tasks off the list: they were dealt with by hand", body "Operation",
         answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
     POST "/v1/find" tasks::find, "Which of these keys stand, and where", body "Find", answers [200 "Found"], problems [404];
@@ -99,8 +99,8 @@ routes! {
     POST "/v1/schedules/{schedule}/resume" schedules::resume, "Let a schedule go on", body "By", answers [200 "Schedule"], problems [404];
     POST "/v1/schedules/{schedule}/fire" schedules::fire, "Fire a schedule by hand", body "By", answers [200 "Fired"], problems [404, 409];
     GET "/v1/workers" stats::workers, "Who works, heard of lately", answers [200 "Workers"];
-    GET "/v1/stats" stats::stats, "The numbers of queues", query ["queue": "string"], answers [200 "Stats"], problems [404];
-    GET "/v1/minutes" stats::minutes, "A queue's last minutes", query ["queue": "string", "back": "string"], answers [200 "Minutes"], problems [404];
+    GET "/v1/stats" stats::stats, "The numbers of queues", query ["queue": "name"], answers [200 "Stats"], problems [404];
+    GET "/v1/minutes" stats::minutes, "A queue's last minutes", query ["queue": "name", "back": "back"], answers [200 "Minutes"], problems [404];
     GET "/v1/events" events::events, "What happens, as server-sent events", answers [200 "text/event-stream"];
     GET "/livez" health::livez, "Whether the process answers", answers [200 "Live"];
     GET "/readyz" health::readyz, "Whether the store answers", answers [200 "Ready"];

@@ -8,7 +8,7 @@ use gristmill_contract::task_settings::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::fields::{millis, not_yet, queue, span, text, token, worker};
+use super::fields::{millis, not_yet, queue, span, text, token, whole, worker};
 use super::payload::PayloadOut;
 use crate::known::Queues;
 use crate::limits::{CLAIM_QUEUES, EXTENSIONS};
@@ -19,7 +19,8 @@ use crate::problem::{Answer, Problem};
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClaimIn {
     queues: Vec<String>,
-    max: Option<u64>,
+    #[serde(default, deserialize_with = "whole")]
+    max: Option<usize>,
     lease: Option<String>,
     wait: Option<String>,
     worker: Option<String>,
@@ -54,7 +55,7 @@ impl ClaimIn {
             return Err(Problem::field("queues", why));
         }
         let most = limits.claim_tasks;
-        let max = usize::try_from(self.max.unwrap_or(1)).unwrap_or(usize::MAX);
+        let max = self.max.unwrap_or(1);
         if max == 0 || max > most {
             return Err(Problem::field("max", format!("a claim takes from 1 to {most} tasks")));
         }

@@ -85,6 +85,17 @@ where
     })
 }
 
+/// A whole number, also where it is written like 5.0: JSON knows no other kind.
+pub(crate) fn whole<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<usize>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(reader)? else { return Ok(None) };
+    let exact = number.as_f64().filter(|value| value.fract() == 0.0 && (0.0..1e9).contains(value));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "looked at above")]
+    let float = exact.map(|value| value as usize);
+    let found = number.as_u64().and_then(|value| usize::try_from(value).ok()).or(float);
+    let wrong = || serde::de::Error::custom(format!("{number} is not a whole number that fits"));
+    found.map(Some).ok_or_else(wrong)
+}
+
 /// Milliseconds, for JSON.
 pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)

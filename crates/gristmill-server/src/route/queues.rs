@@ -42,6 +42,8 @@ pub(crate) async fn declare(call: Call) -> Answer {
     let name = call.queue()?;
     let (service, asked) = call.json_or_default::<QueueIn>().await?;
     let (settings, origin) = (asked.patch()?, Origin::Code);
+    // A declaration is nobody's change, but what is said must be sayable.
+    by(asked.by)?;
     let declaration = Declaration { name, number: None, settings, origin };
     let declared = service.store.declare_queue(declaration).await.map_err(wrong)?;
     service.known.forget();
@@ -52,7 +54,7 @@ pub(crate) async fn declare(call: Call) -> Answer {
 /// An operator's change, on top of earlier ones.
 pub(crate) async fn change(call: Call) -> Answer {
     let queue = call.queue()?;
-    let (service, asked) = call.json::<QueueIn>().await?;
+    let (service, asked) = call.json_or_default::<QueueIn>().await?;
     let patch = asked.patch()?;
     let who = by(asked.by)?;
     service.known.expect(&service, &queue).await?;

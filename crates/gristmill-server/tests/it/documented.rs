@@ -111,8 +111,12 @@ fn fits(document: &Value, schema: &Value, value: &Value, at: &str) -> Result<(),
                     return fault(format!("it fits none: {tried:?}"));
                 }
             }
-            "enum" | "const" | "required" | "description" | "examples" | "maxItems"
-            | "maxLength" | "minLength" | "minimum" | "maximum" | "pattern" | "format" => {}
+            "not" if fits(document, said, value, at).is_ok() => {
+                return fault(format!("it must not fit {said}"));
+            }
+            "not" | "enum" | "const" | "required" | "description" | "examples" | "maxItems"
+            | "maxLength" | "minLength" | "minItems" | "minimum" | "maximum" | "pattern"
+            | "format" => {}
             other => panic!("the schema says {other}"),
         }
     }

@@ -58,18 +58,6 @@ pub(crate) struct Pool {
     ended: Notify,
 }
 
-/// How many connections are at work. Those of heartbeats are not counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PoolUse {
-    /// With a call.
-    pub busy: usize,
-    /// Without one.
-    pub idle: usize,
-    /// Most there may be.
-    pub most: usize,
-}
-
 /// Connections that some callers share.
 #[derive(Debug)]
 struct Lane {
@@ -110,10 +98,10 @@ impl Pool {
         })
     }
 
-    /// Connections that are in use, idle, and possible.
-    pub(crate) fn in_use(&self) -> PoolUse {
-        let busy = self.common.connections - self.common.permits.available_permits();
-        PoolUse { busy, idle: self.common.idle().len(), most: self.common.connections }
+    /// Connections in use, idle, and possible.
+    pub(crate) fn in_use(&self) -> (usize, usize, usize) {
+        let (lane, free) = (&self.common, self.common.permits.available_permits());
+        (lane.connections.saturating_sub(free), lane.idle().len(), lane.connections)
     }
 
     /// When a call of this kind must have its answer.

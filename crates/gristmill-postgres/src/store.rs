@@ -23,7 +23,7 @@ use crate::listener::{self, Ear};
 use crate::migration;
 use crate::notifier::Notifier;
 use crate::plain::Elaborate;
-use crate::pool::{Pool, PoolUse, Taken};
+use crate::pool::{Pool, Taken};
 use crate::put::{self, Columns, Sifted};
 use crate::server::Server;
 use crate::sql::{Sql, at};
@@ -69,12 +69,6 @@ pub(crate) struct Inner {
 }
 
 impl PostgresStore {
-    /// How many of its connections are at work now.
-    #[must_use]
-    pub fn pool_use(&self) -> PoolUse {
-        self.inner.pool.in_use()
-    }
-
     /// Opens the store that the URL names, and makes its schema or brings it
     /// up to date. To be called within a tokio runtime, whose tasks it uses.
     ///

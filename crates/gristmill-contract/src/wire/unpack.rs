@@ -2,6 +2,8 @@
 //! and no memory is reserved for what is only promised.
 
 use gristmill_core::Timestamp;
+use rmp::Marker;
+use rmp::decode::{self, NumValueReadError, ValueReadError};
 
 use super::Wrong;
 
@@ -36,12 +38,12 @@ impl<'a> Unpacker<'a> {
         Ok(*taken)
     }
 
-    fn marker(&mut self) -> Result<u8, Wrong> {
-        self.array_of().map(|[marker]| marker)
+    fn marker(&mut self) -> Result<Marker, Wrong> {
+        self.array_of().map(|[marker]| Marker::from_u8(marker))
     }
 
-    fn peek(&self) -> Result<u8, Wrong> {
-        self.rest.first().copied().ok_or_else(cut_off)
+    fn peek(&self) -> Result<Marker, Wrong> {
+        self.rest.first().map(|marker| Marker::from_u8(*marker)).ok_or_else(cut_off)
     }
 
     /// A length of so many bytes.
@@ -52,7 +54,7 @@ impl<'a> Unpacker<'a> {
 
     /// Whether nil comes next; if so it is passed over.
     pub(super) fn nil(&mut self) -> Result<bool, Wrong> {
-        let nil = self.peek()? == 0xc0;
+        let nil = self.peek()? == Marker::Null;
         if nil {
             self.marker()?;
         }
@@ -60,94 +62,63 @@ impl<'a> Unpacker<'a> {
     }
 
     pub(super) fn boolean(&mut self) -> Result<bool, Wrong> {
-        match self.peek()? {
-            0xc2 | 0xc3 => Ok(self.marker()? == 0xc3),
-            other => Err(not(other, "a bool")),
-        }
+        decode::read_bool(&mut self.rest).map_err(wanted("a bool"))
     }
 
     pub(super) fn int(&mut self) -> Result<i64, Wrong> {
-        let marker = self.peek()?;
-        if !matches!(marker, 0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff) {
-            return Err(not(marker, "an int64"));
-        }
-        self.marker()?;
-        Ok(match marker {
-            0xcc => i64::from(u8::from_be_bytes(self.array_of()?)),
-            0xcd => i64::from(u16::from_be_bytes(self.array_of()?)),
-            0xce => i64::from(u32::from_be_bytes(self.array_of()?)),
-            0xcf => {
-                let value = u64::from_be_bytes(self.array_of()?);
-                let over = |_| Wrong::new(format!("{value} is more than an int64 holds"));
-                i64::try_from(value).map_err(over)?
-            }
-            0xd0 => i64::from(i8::from_be_bytes(self.array_of()?)),
-            0xd1 => i64::from(i16::from_be_bytes(self.array_of()?)),
-            0xd2 => i64::from(i32::from_be_bytes(self.array_of()?)),
-            0xd3 => i64::from_be_bytes(self.array_of()?),
-            small => i64::from(i8::from_be_bytes([small])),
+        let mut again = self.rest;
+        decode::read_int(&mut self.rest).map_err(|error| match error {
+            NumValueReadError::TypeMismatch(marker) => not(marker, "an int64"),
+            NumValueReadError::OutOfRange => match decode::read_u64(&mut again) {
+                Ok(value) => Wrong::new(format!("{value} is more than an int64 holds")),
+                Err(_) => cut_off(),
+            },
+            _ => cut_off(),
         })
     }
 
     pub(super) fn float(&mut self) -> Result<f64, Wrong> {
-        match self.peek()? {
-            0xca => {
-                self.marker()?;
-                Ok(f64::from(f32::from_be_bytes(self.array_of()?)))
+        let marker = self.peek()?;
+        match marker {
+            Marker::F32 => {
+                let value = decode::read_f32(&mut self.rest);
+                value.map(f64::from).map_err(wanted("a float64"))
             }
-            0xcb => {
-                self.marker()?;
-                Ok(f64::from_be_bytes(self.array_of()?))
-            }
+            Marker::F64 => decode::read_f64(&mut self.rest).map_err(wanted("a float64")),
             // JavaScript writes 5.0 as 5.
-            0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff => super::value::whole(self.int()?),
+            _ if is_whole(marker) => super::value::whole(self.int()?),
             other => Err(not(other, "a float64")),
         }
     }
 
     pub(super) fn text(&mut self) -> Result<&'a str, Wrong> {
-        let marker = self.peek()?;
-        let len = match marker {
-            0xa0..=0xbf => {
-                self.marker()?;
-                usize::from(marker & 0x1f)
-            }
-            0xd9..=0xdb => {
-                self.marker()?;
-                self.len(1 << (marker - 0xd9))?
-            }
-            other => return Err(not(other, "a string")),
-        };
-        std::str::from_utf8(self.take(len)?).map_err(|_| Wrong::new("the text is not UTF-8"))
+        let len = decode::read_str_len(&mut self.rest).map_err(wanted("a string"))?;
+        let bytes = self.take(usize::try_from(len).map_err(|_| cut_off())?)?;
+        std::str::from_utf8(bytes).map_err(|_| Wrong::new("the text is not UTF-8"))
     }
 
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], Wrong> {
-        let marker = self.peek()?;
-        if !(0xc4..=0xc6).contains(&marker) {
-            return Err(not(marker, "bytes"));
-        }
-        self.marker()?;
-        let len = self.len(1 << (marker - 0xc4))?;
-        self.take(len)
+        let len = decode::read_bin_len(&mut self.rest).map_err(wanted("bytes"))?;
+        self.take(usize::try_from(len).map_err(|_| cut_off())?)
     }
 
     /// An instant: as text, or as the extension type that MessagePack has for
     /// it.
     pub(super) fn timestamp(&mut self) -> Result<Timestamp, Wrong> {
         let marker = self.peek()?;
-        if matches!(marker, 0xa0..=0xbf | 0xd9..=0xdb) {
+        if matches!(marker, Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32) {
             let text = self.text()?;
             return super::value::instant(text);
         }
         let len = match marker {
-            0xd6 => 4,
-            0xd7 => 8,
-            0xc7 => 12,
+            Marker::FixExt4 => 4,
+            Marker::FixExt8 => 8,
+            Marker::Ext8 => 12,
             other => return Err(not(other, "a timestamp")),
         };
         self.marker()?;
-        if marker == 0xc7 && self.marker()? != 12 || self.marker()? != 0xff {
-            return Err(Wrong::new("an extension was given and a timestamp is wanted"));
+        if marker == Marker::Ext8 && self.array_of()? != [12] || self.array_of()? != [0xff] {
+            return Err(not(marker, "a timestamp"));
         }
         let (seconds, nanos) = match len {
             4 => (i64::from(u32::from_be_bytes(self.array_of()?)), 0),
@@ -171,35 +142,15 @@ impl<'a> Unpacker<'a> {
 
     /// How many elements follow. No more than there are bytes for.
     pub(super) fn array(&mut self) -> Result<usize, Wrong> {
-        let marker = self.peek()?;
-        let len = match marker {
-            0x90..=0x9f => {
-                self.marker()?;
-                usize::from(marker & 0x0f)
-            }
-            0xdc | 0xdd => {
-                self.marker()?;
-                self.len(2 << (marker - 0xdc))?
-            }
-            other => return Err(not(other, "a list")),
-        };
+        let len = decode::read_array_len(&mut self.rest).map_err(wanted("a list"))?;
+        let len = usize::try_from(len).map_err(|_| cut_off())?;
         if len > self.left() { Err(cut_off()) } else { Ok(len) }
     }
 
     /// How many keys with values follow.
     pub(super) fn map(&mut self) -> Result<usize, Wrong> {
-        let marker = self.peek()?;
-        match marker {
-            0x80..=0x8f => {
-                self.marker()?;
-                Ok(usize::from(marker & 0x0f))
-            }
-            0xde | 0xdf => {
-                self.marker()?;
-                self.len(2 << (marker - 0xde))
-            }
-            other => Err(not(other, "a map of fields")),
-        }
+        let len = decode::read_map_len(&mut self.rest).map_err(wanted("a map of fields"))?;
+        usize::try_from(len).map_err(|_| cut_off())
     }
 
     /// Passes one value over, whatever it is. Without recursion: a value may
@@ -210,29 +161,32 @@ impl<'a> Unpacker<'a> {
             open -= 1;
             let marker = self.marker()?;
             let (bytes, inside) = match marker {
-                0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => (0, 0),
-                0x80..=0x8f => (0, usize::from(marker & 0x0f) * 2),
-                0x90..=0x9f => (0, usize::from(marker & 0x0f)),
-                0xa0..=0xbf => (usize::from(marker & 0x1f), 0),
-                0xc1 => return Err(Wrong::new("0xc1 is no MessagePack")),
-                0xc4 | 0xd9 => (self.len(1)?, 0),
-                0xc5 | 0xda => (self.len(2)?, 0),
-                0xc6 | 0xdb => (self.len(4)?, 0),
-                0xc7 => (self.len(1)?.saturating_add(1), 0),
-                0xc8 => (self.len(2)?.saturating_add(1), 0),
-                0xc9 => (self.len(4)?.saturating_add(1), 0),
-                0xcc | 0xd0 => (1, 0),
-                0xcd | 0xd1 | 0xd4 => (2, 0),
-                0xd5 => (3, 0),
-                0xca | 0xce | 0xd2 => (4, 0),
-                0xd6 => (5, 0),
-                0xcb | 0xcf | 0xd3 => (8, 0),
-                0xd7 => (9, 0),
-                0xd8 => (17, 0),
-                0xdc => (0, self.len(2)?),
-                0xdd => (0, self.len(4)?),
-                0xde => (0, self.len(2)?.saturating_mul(2)),
-                0xdf => (0, self.len(4)?.saturating_mul(2)),
+                Marker::FixPos(_) | Marker::FixNeg(_) | Marker::Null => (0, 0),
+                Marker::True | Marker::False => (0, 0),
+                Marker::U8 | Marker::I8 => (1, 0),
+                Marker::U16 | Marker::I16 => (2, 0),
+                Marker::U32 | Marker::I32 | Marker::F32 => (4, 0),
+                Marker::U64 | Marker::I64 | Marker::F64 => (8, 0),
+                Marker::FixStr(len) => (usize::from(len), 0),
+                Marker::Bin8 | Marker::Str8 => (self.len(1)?, 0),
+                Marker::Bin16 | Marker::Str16 => (self.len(2)?, 0),
+                Marker::Bin32 | Marker::Str32 => (self.len(4)?, 0),
+                // An extension has its type before its bytes.
+                Marker::FixExt1 => (2, 0),
+                Marker::FixExt2 => (3, 0),
+                Marker::FixExt4 => (5, 0),
+                Marker::FixExt8 => (9, 0),
+                Marker::FixExt16 => (17, 0),
+                Marker::Ext8 => (self.len(1)?.saturating_add(1), 0),
+                Marker::Ext16 => (self.len(2)?.saturating_add(1), 0),
+                Marker::Ext32 => (self.len(4)?.saturating_add(1), 0),
+                Marker::FixArray(len) => (0, usize::from(len)),
+                Marker::Array16 => (0, self.len(2)?),
+                Marker::Array32 => (0, self.len(4)?),
+                Marker::FixMap(len) => (0, usize::from(len) * 2),
+                Marker::Map16 => (0, self.len(2)?.saturating_mul(2)),
+                Marker::Map32 => (0, self.len(4)?.saturating_mul(2)),
+                Marker::Reserved => return Err(Wrong::new("0xc1 is no MessagePack")),
             };
             self.take(bytes)?;
             open = open.saturating_add(inside);
@@ -248,18 +202,35 @@ fn cut_off() -> Wrong {
     Wrong::new("the payload is cut off")
 }
 
-fn not(marker: u8, wanted: &str) -> Wrong {
+/// What a failed reading means, where this was wanted.
+fn wanted(what: &'static str) -> impl Fn(ValueReadError) -> Wrong {
+    move |error| match error {
+        ValueReadError::TypeMismatch(marker) => not(marker, what),
+        _ => cut_off(),
+    }
+}
+
+const fn is_whole(marker: Marker) -> bool {
+    use Marker::{FixNeg, FixPos, I8, I16, I32, I64, U8, U16, U32, U64};
+    matches!(marker, FixPos(_) | FixNeg(_) | U8 | U16 | U32 | U64 | I8 | I16 | I32 | I64)
+}
+
+fn not(marker: Marker, wanted: &str) -> Wrong {
+    use Marker::{
+        Array16, Array32, Bin8, Bin16, Bin32, F32, F64, False, FixArray, FixMap, FixStr, Map16,
+        Map32, Null, Reserved, Str8, Str16, Str32, True,
+    };
     let given = match marker {
-        0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff => "a whole number",
-        0x80..=0x8f | 0xde | 0xdf => "a map",
-        0x90..=0x9f | 0xdc | 0xdd => "a list",
-        0xa0..=0xbf | 0xd9..=0xdb => "a string",
-        0xc0 => "nil",
-        0xc1 => "no MessagePack",
-        0xc2 | 0xc3 => "a bool",
-        0xc4..=0xc6 => "bytes",
-        0xc7..=0xc9 | 0xd4..=0xd8 => "an extension",
-        0xca | 0xcb => "a number with a fraction",
+        _ if is_whole(marker) => "a whole number",
+        FixMap(_) | Map16 | Map32 => "a map",
+        FixArray(_) | Array16 | Array32 => "a list",
+        FixStr(_) | Str8 | Str16 | Str32 => "a string",
+        Null => "nil",
+        Reserved => "no MessagePack",
+        True | False => "a bool",
+        Bin8 | Bin16 | Bin32 => "bytes",
+        F32 | F64 => "a number with a fraction",
+        _ => "an extension",
     };
     Wrong::new(format!("{given} was given and {wanted} is wanted"))
 }

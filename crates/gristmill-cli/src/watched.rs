@@ -14,7 +14,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(500);
 type Stamp = Option<(u64, u64, i64, i64, i64, i64)>;
 
 /// Files, as they were when they were read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Watched {
     files: Vec<PathBuf>,
     read: Vec<Stamp>,

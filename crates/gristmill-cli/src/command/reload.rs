@@ -62,13 +62,31 @@ impl Reload {
                 () = hangups.next() => true,
                 () = tokio::time::sleep(LOOK) => false,
             };
-            if !asked && !self.watched.look() {
+            if !asked && !self.has_changed().await {
                 if self.sweeps && self.crew.is_empty() {
                     let _ = self.mill.store().sweep().await;
                 }
                 continue;
             }
             self.reload(asked, &mut hangups).await;
+        }
+    }
+
+    /// Looks beside the runtime's threads: a file system that does not answer must hold up
+    /// nothing but this.
+    async fn has_changed(&mut self) -> bool {
+        let mut watched = std::mem::take(&mut self.watched);
+        let looked = tokio::task::spawn_blocking(move || {
+            let changed = watched.look();
+            (watched, changed)
+        });
+        match looked.await {
+            Ok((watched, changed)) => {
+                self.watched = watched;
+                changed
+            }
+            // The runtime ends.
+            Err(_) => false,
         }
     }
 
@@ -106,7 +124,7 @@ impl Reload {
                 () = tokio::time::sleep(AGAIN) => {}
                 () = hangups.next() => {}
             }
-            if self.watched.look() {
+            if self.has_changed().await {
                 // Another one is wanted by now: the next look takes it.
                 return;
             }

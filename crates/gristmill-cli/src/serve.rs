@@ -208,7 +208,7 @@ pub(crate) async fn serve(
     tell: Tell,
 ) -> Result<Served, Failure> {
     let Beside { scheduler, http, mut hires } = beside;
-    let Children { leaving, runs } = children;
+    let Children { leaving, runs, .. } = children;
     workers.iter().for_each(|staffed| signals.stops(&staffed.worker));
     scheduler.iter().for_each(|scheduler| signals.stops_scheduler(scheduler));
     let ends = leaving.clone();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::settings::lease_fault;
 use crate::{
-    Headers, Limits, Payload, QueueName, Result, Settings, StoreError, Task, TaskId, TaskSettings,
-    Timestamp, Token, WorkerId,
+    Headers, Kept, Limits, Payload, QueueName, Result, Settings, StoreError, Task, TaskId,
+    TaskSettings, Timestamp, Token, WorkerId,
 };
 
 /// Asks for tasks of one queue.
@@ -133,6 +133,8 @@ pub struct ClaimedTask {
     pub headers: Headers,
     /// What holds for it in place of its queue's settings.
     pub settings: TaskSettings,
+    /// What the attempts before kept for this one.
+    pub checkpoint: Option<Kept>,
     /// Other live leases of its group, on queues with `count` or `slots`.
     pub concurrent: Option<u32>,
     /// Its number below the queue's `slots`, unique among the group's live
@@ -174,6 +176,7 @@ impl From<Task> for ClaimedTask {
             prev_run_at: task.prev_run_at,
             headers: task.headers,
             settings: task.settings,
+            checkpoint: task.checkpoint,
             concurrent: None,
             slot: task.lease.and_then(|lease| lease.slot),
             alone: ClaimedTask::runs_alone(task.expiries),

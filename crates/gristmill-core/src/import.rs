@@ -87,6 +87,9 @@ impl ImportTask {
         if let Some(refusal) = limits.refuse(&as_put) {
             return Err(refusal);
         }
+        if let Some(refusal) = task.checkpoint.as_ref().and_then(|c| limits.refuse_checkpoint(c)) {
+            return Err(refusal);
+        }
         task.lease = None;
         task.blocked = false;
         task.cancel_requested = false;

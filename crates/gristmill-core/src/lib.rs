@@ -12,6 +12,7 @@
 pub mod assignment;
 pub mod bell;
 pub mod capability;
+pub mod checkpoint;
 pub mod claim;
 pub mod clock;
 pub mod copied;
@@ -50,6 +51,7 @@ pub mod worker;
 pub use assignment::{Assignment, Leadership, Published, Share};
 pub use bell::{Bell, Listening};
 pub use capability::Capabilities;
+pub use checkpoint::{Checkpoint, CheckpointAnswer, CheckpointMark, Kept};
 pub use claim::{Claim, ClaimRequest, ClaimedTask};
 pub use clock::{Boot, Clock, ManualClock, SystemClock};
 pub use copied::{COPIER, CopyPause, WentAway};

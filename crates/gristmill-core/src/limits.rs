@@ -20,6 +20,8 @@ pub struct Limits {
     pub claim_tasks: usize,
     /// Most payload bytes in one claim (one task is always allowed).
     pub claim_bytes: usize,
+    /// Most that a task keeps for its next attempt, in bytes.
+    pub checkpoint_bytes: usize,
     /// Most settlements in one call.
     pub settlements: usize,
     /// Most tasks on a page or in one operator's step.
@@ -45,6 +47,7 @@ impl Default for Limits {
             put_tasks: 10_000,
             claim_tasks: 1_000,
             claim_bytes: 16 << 20,
+            checkpoint_bytes: 64 << 10,
             settlements: 10_000,
             page: 1_000,
             error_bytes: 4096,

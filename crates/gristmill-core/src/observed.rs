@@ -10,13 +10,13 @@ use tokio::sync::broadcast;
 use tracing::{Instrument, debug_span};
 
 use crate::{
-    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Diagnosis, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer,
-    Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits,
-    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
-    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
-    SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId,
-    WorkerReport, WorkerView,
+    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
+    DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
+    WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 /// What just happened in the store, for whoever watches. Watchers that are too
@@ -145,7 +145,7 @@ macro_rules! verbs {
     };
 }
 verbs! {
-    put, claim, settle, extend, open_under, reclaim, sweep, wait, find, get, list, operate, import, declare_queue,
+    put, claim, settle, extend, checkpoint, open_under, reclaim, sweep, wait, find, get, list, operate, import, declare_queue,
     override_queue, reset_queue, pause_queue, register_contract, queues, stats, minutes,
     declare_schedule, schedules, remove_schedule, pause_schedule, fire, campaign, resign,
     report_worker, forget_worker, workers, publish_assignment, assignment, document,
@@ -239,6 +239,10 @@ impl Store for Observed {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         observe!(self.extend(extensions))
+    }
+
+    async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
+        observe!(self.checkpoint(checkpoints))
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

@@ -7,6 +7,8 @@ use crate::{Limits, Note, Result, State, StoreError, TaskFilter, TaskId};
 pub enum Action {
     /// Failed tasks run again, as if put anew.
     Retry,
+    /// The same, and what their handlers kept is forgotten: they begin anew.
+    RetryFresh,
     /// Failed tasks were dealt with by hand: they leave the failed list.
     Resolve,
     /// Failed tasks are deleted and counted.
@@ -18,13 +20,15 @@ pub enum Action {
 
 impl Action {
     /// All actions.
-    pub const ALL: [Action; 4] = [Action::Retry, Action::Resolve, Action::Discard, Action::Cancel];
+    pub const ALL: [Action; 5] =
+        [Action::Retry, Action::RetryFresh, Action::Resolve, Action::Discard, Action::Cancel];
 
     /// Its name, the same on every surface.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Action::Retry => "retry",
+            Action::RetryFresh => "retry_fresh",
             Action::Resolve => "resolve",
             Action::Discard => "discard",
             Action::Cancel => "cancel",
@@ -35,7 +39,9 @@ impl Action {
     #[must_use]
     pub const fn applies_to(self, state: State) -> bool {
         match self {
-            Action::Retry | Action::Resolve | Action::Discard => matches!(state, State::Failed),
+            Action::Retry | Action::RetryFresh | Action::Resolve | Action::Discard => {
+                matches!(state, State::Failed)
+            }
             Action::Cancel => matches!(state, State::Pending | State::Processing),
         }
     }

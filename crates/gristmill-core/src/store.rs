@@ -12,13 +12,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Diagnosis, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer,
-    Extension, Fire, FireAnswer, Import, ImportAnswer, Leadership, Limits, ListRequest, Minute,
-    Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue, QueueName,
-    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
-    Settlement, State, StoreError, SweepReport, Task, TaskId, Token, WakeMark, WorkerId,
-    WorkerReport, WorkerView,
+    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
+    DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, Leadership,
+    Limits, ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport,
+    PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName,
+    SettingsPatch, SettleAnswer, Settlement, State, StoreError, SweepReport, Task, TaskId, Token,
+    WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 /// Which of a key's two places a task holds.
@@ -72,6 +72,17 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// but whose tasks nobody took is prolonged like any other. A length that
     /// no lease can have is an error, and then none is prolonged.
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>>;
+
+    /// Keeps what handlers want the next attempts of their tasks to have, in place of
+    /// what was kept before; one answer each, in order, each by itself. Durable, as
+    /// the queue says, when this returns. Refused under a stale token. What is kept
+    /// stays through every attempt that comes back or fails, through an operator's
+    /// retry, a copy and a restart, and goes with the task, or when a put replaces
+    /// the task's data.
+    async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
+        let _ = checkpoints;
+        Err(StoreError::not_supported("keep checkpoints".to_owned()))
+    }
 
     /// The tasks that are open under a token, by id; none when there is no such
     /// claim or nothing of it is open any more. For who claimed with a token of its

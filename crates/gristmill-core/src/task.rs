@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Payload, QueueName, TaskSettings, Timestamp, Unique, WorkerId};
+use crate::{Kept, Payload, QueueName, TaskSettings, Timestamp, Unique, WorkerId};
 
 /// A task's number: increasing within a store, opaque outside it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -236,6 +236,8 @@ pub struct Task {
     pub headers: Headers,
     /// What holds for it in place of its queue's settings.
     pub settings: TaskSettings,
+    /// What its handler keeps for the next attempt.
+    pub checkpoint: Option<Kept>,
     /// What of it the store cannot read, in words. Everything else of it is
     /// shown; it is not handed out, but fails with this reason when its turn
     /// comes.

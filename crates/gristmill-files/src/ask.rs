@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use gristmill_core::memory::State as Ledger;
-use gristmill_core::{Result, StoreError, TaskId, Timestamp};
+use gristmill_core::{Kept, Result, StoreError, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::held::{Held, Unread};
@@ -39,6 +39,27 @@ impl Desk<'_> {
         }
         match self.held.payload(id) {
             Ok(bytes) => Ok(Some(bytes)),
+            Err(Unread::Fault(error)) => {
+                self.broken = true;
+                Err(error)
+            }
+            Err(Unread::Lost(why)) => {
+                self.held.set_aside(id, &why, self.now)?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// What a task keeps, from memory or from its file. When that is damaged the task
+    /// is set aside, and nothing is found of it.
+    pub(crate) fn kept(&mut self, id: TaskId, known: Option<Kept>) -> Result<Option<Option<Kept>>> {
+        if known.is_some() || self.held.ledger.checkpoint_mark(id).is_none() {
+            return Ok(Some(known));
+        }
+        match self.held.kept(id) {
+            Ok(kept) => Ok(Some(kept)),
             Err(Unread::Fault(error)) => {
                 self.broken = true;
                 Err(error)

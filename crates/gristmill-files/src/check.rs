@@ -74,7 +74,8 @@ fn check(held: &Held) -> Result<Vec<Finding>> {
         }
         let bytes = Bytes::from(std::fs::read(&path).at(&path)?);
         let parsed = task_file::parse(&bytes, state)
-            .and_then(|parsed| task_file::payload(&bytes, &parsed).map(|_| parsed));
+            .and_then(|parsed| task_file::payload(&bytes, &parsed).map(|_| parsed))
+            .and_then(|parsed| task_file::kept(&bytes, &parsed).map(|_| parsed));
         match parsed {
             Err(why) => findings.push(Finding(format!("{shown}: {why}"))),
             Ok(mut parsed) => {

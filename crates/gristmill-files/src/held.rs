@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gristmill_core::memory::{State as Ledger, TaskRecord};
-use gristmill_core::{Durability, QueueName, Result, State, StoreError, TaskId, Timestamp, Token};
+use gristmill_core::{
+    Durability, Kept, QueueName, Result, State, StoreError, TaskId, Timestamp, Token,
+};
 
 use crate::apply::{self, Before};
 use crate::disk;
@@ -18,6 +20,7 @@ use crate::ids::Id;
 use crate::intent::{self, Intent, Position};
 use crate::spares::Spares;
 use crate::spool::{CORRUPT, Spool};
+use crate::task_file::Parsed;
 use crate::touched::Touched;
 use crate::{snapshot, task_file};
 
@@ -123,6 +126,17 @@ impl Held {
 
     /// A payload from its file.
     pub(crate) fn payload(&self, id: TaskId) -> std::result::Result<Bytes, Unread> {
+        let (bytes, parsed) = self.file(id)?;
+        task_file::payload(&bytes, &parsed).map_err(Unread::Lost)
+    }
+
+    /// What a task keeps, from its file.
+    pub(crate) fn kept(&self, id: TaskId) -> std::result::Result<Option<Kept>, Unread> {
+        let (bytes, parsed) = self.file(id)?;
+        task_file::kept(&bytes, &parsed).map_err(Unread::Lost)
+    }
+
+    fn file(&self, id: TaskId) -> std::result::Result<(Bytes, Parsed), Unread> {
         let Some(known) = self.known.get(&id) else {
             return Err(Unread::Lost("it has no file".to_owned()));
         };
@@ -136,9 +150,8 @@ impl Held {
             Err(error) => return Err(Unread::Fault(crate::errors::fault(&path, error))),
         }
         let bytes = Bytes::from(bytes);
-        task_file::parse(&bytes, known.state)
-            .and_then(|parsed| task_file::payload(&bytes, &parsed))
-            .map_err(Unread::Lost)
+        let parsed = task_file::parse(&bytes, known.state).map_err(Unread::Lost)?;
+        Ok((bytes, parsed))
     }
 
     /// A task whose file cannot be used is out of every queue from now on; the

@@ -179,6 +179,16 @@ impl Held {
         };
         draft.sync = draft.sync.max(weight);
         let header = task_file::header(&record, &payload);
+        let payload = match record.checkpoint {
+            None => payload,
+            Some(_) => {
+                let kept = match record.task.checkpoint.clone() {
+                    Some(kept) => Some(kept),
+                    None => self.kept(id)?,
+                };
+                [&payload[..], kept.as_deref().unwrap_or_default()].concat().into()
+            }
+        };
         draft.entries.push(Entry::File { state, id, queue, header, payload });
         draft.before.insert(id, before);
         self.note(&record, digest);

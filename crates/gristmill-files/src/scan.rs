@@ -84,7 +84,7 @@ pub(crate) fn read(path: &Path, state: State, id: TaskId) -> Result<Parsed, Unus
     let mut file = disk::open(path)?;
     let (bytes, length) = beginning(&mut file)?;
     let parsed = task_file::parse(&bytes, state)?;
-    let expected = (parsed.header_len + parsed.record.payload_len) as u64;
+    let expected = (parsed.header_len + parsed.body_len()) as u64;
     if length != expected {
         return Err(format!("it has {length} bytes and {expected} were written").into());
     }

@@ -1,5 +1,5 @@
-//! A task's file: lines a person can read, an empty line, and the payload's
-//! bytes as they were given.
+//! A task's file: lines a person can read, an empty line, the payload's bytes as
+//! they were given, and behind them what its handler kept for the next attempt.
 //!
 //! The lines end with a checksum of themselves, and one of them is the
 //! payload's. So a torn or changed file is noticed, and a restart needs to
@@ -10,8 +10,8 @@ use std::hash::{DefaultHasher, Hasher};
 
 use gristmill_core::memory::TaskRecord;
 use gristmill_core::{
-    Attempt, Encoding, Headers, Note, Payload, QueueName, State, Task, TaskId, TaskSettings,
-    Timestamp, Token, Unique, WorkerId,
+    Attempt, CheckpointMark, Encoding, Headers, Kept, Note, Payload, QueueName, State, Task,
+    TaskId, TaskSettings, Timestamp, Token, Unique, WorkerId,
 };
 use gristmill_text::{task_settings, task_settings_value};
 use sha2::{Digest, Sha256};
@@ -49,7 +49,7 @@ pub(crate) fn digest(record: &TaskRecord) -> u64 {
 }
 
 fn lines(record: &TaskRecord, all: bool) -> String {
-    let TaskRecord { task, in_flight, started_releases, settled, .. } = record;
+    let TaskRecord { task, checkpoint, in_flight, started_releases, settled, .. } = record;
     let mut text = String::with_capacity(512);
     let _ = writeln!(text, "{FIRST}\nid: {}\nqueue: {}", task.id, task.queue);
     for (name, value) in [("key", &task.key), ("group", &task.group), ("source", &task.source)] {
@@ -87,6 +87,9 @@ fn lines(record: &TaskRecord, all: bool) -> String {
     time(&mut text, "resolved_at", task.resolved_at);
     if let Some(token) = settled {
         let _ = writeln!(text, "settled: {token}");
+    }
+    if let Some(CheckpointMark { bytes, digest }) = checkpoint {
+        let _ = writeln!(text, "checkpoint: {bytes} {}", hex(digest));
     }
     if let Some(own) = task_settings_value(&task.settings) {
         line(&mut text, "settings", Some(&own.to_string()));
@@ -227,18 +230,36 @@ pub(crate) fn parse(bytes: &[u8], state: State) -> Result<Parsed, String> {
 /// # Errors
 /// What is wrong with it, in words.
 pub(crate) fn payload(bytes: &bytes::Bytes, parsed: &Parsed) -> Result<bytes::Bytes, String> {
-    let payload = bytes.slice(parsed.header_len.min(bytes.len())..);
-    if payload.len() != parsed.record.payload_len {
+    let (body, wanted) = (bytes.slice(parsed.header_len.min(bytes.len())..), parsed.body_len());
+    if body.len() != wanted {
         return Err(format!(
-            "the payload has {} bytes and {} were put",
-            payload.len(),
-            parsed.record.payload_len
+            "it has {} bytes behind its lines and should have {wanted}",
+            body.len()
         ));
     }
+    let payload = body.slice(..parsed.record.payload_len);
     if hex(&Sha256::digest(&payload)) != parsed.sha256 {
         return Err("the payload does not fit its checksum".to_owned());
     }
     Ok(payload)
+}
+
+/// What the task of a whole file keeps, or what is wrong with it, in words.
+pub(crate) fn kept(bytes: &[u8], parsed: &Parsed) -> Result<Option<Kept>, String> {
+    let Some(mark) = parsed.record.checkpoint else { return Ok(None) };
+    let from = parsed.header_len + parsed.record.payload_len;
+    let kept = bytes.get(from..).unwrap_or_default();
+    if CheckpointMark::of(kept) != mark {
+        return Err("the checkpoint does not fit its checksum".to_owned());
+    }
+    Ok(Some(Kept::from(kept.to_vec())))
+}
+
+impl Parsed {
+    /// How much stands behind the lines.
+    pub(crate) fn body_len(&self) -> usize {
+        self.record.payload_len + self.record.checkpoint.map_or(0, |mark| mark.bytes)
+    }
 }
 
 /// The values of a file's lines as they come.
@@ -256,6 +277,7 @@ struct Fields {
     settled: Option<Token>,
     headers: Headers,
     settings: TaskSettings,
+    checkpoint: Option<CheckpointMark>,
     bytes: Option<usize>,
     sha256: Option<String>,
 }
@@ -293,6 +315,7 @@ impl Fields {
                 self.headers.insert(unescape(name)?, unescape(value)?);
             }
             "settings" => self.settings = settings(&unescape(value)?)?,
+            "checkpoint" => self.checkpoint = Some(mark(value)?),
             "bytes" => self.bytes = Some(value.parse().ok()?),
             "sha256" => self.sha256 = Some(value.to_owned()),
             _ => return None,
@@ -333,17 +356,29 @@ impl Fields {
             resolved_at,
             headers: self.headers,
             settings: self.settings,
+            checkpoint: None,
             damaged: None,
         };
         let record = TaskRecord {
             task,
             payload_len: self.bytes?,
+            checkpoint: self.checkpoint,
             in_flight: in_flight != 0,
             started_releases,
             settled: self.settled,
         };
         Some((record, self.sha256?))
     }
+}
+
+/// How much the task keeps, and what tells it from anything else.
+fn mark(value: &str) -> Option<CheckpointMark> {
+    let (bytes, said) = value.split_once(' ')?;
+    let mut digest = [0; 16];
+    for (nth, byte) in digest.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(said.get(nth * 2..nth * 2 + 2)?, 16).ok()?;
+    }
+    Some(CheckpointMark { bytes: bytes.parse().ok()?, digest })
 }
 
 /// A task's own settings, whole or not at all: the file's checksum says that nobody
@@ -396,7 +431,7 @@ mod tests {
             payload: Payload::raw(""),
             key,
             group,
-            source: None,
+            source: payload_len.is_multiple_of(2).then(|| "s".to_owned()),
             priority: -3,
             state: State::Pending,
             blocked: false,
@@ -418,10 +453,12 @@ mod tests {
             resolved_at: Some(at),
             headers: [(name, "v\n=".to_owned())].into(),
             settings: own,
+            checkpoint: None,
             damaged: None,
         };
         let settled = Some(Token::from_bytes([7; 16]));
-        TaskRecord { task, payload_len, in_flight: true, started_releases: 4, settled }
+        let checkpoint = task.source.as_deref().map(|_| CheckpointMark::of(b"kept"));
+        TaskRecord { task, payload_len, checkpoint, in_flight: true, started_releases: 4, settled }
     }
 
     proptest! {
@@ -434,9 +471,12 @@ mod tests {
             let record = record(texts, name, payload.len());
             let mut bytes = header(&record, &payload).into_bytes();
             bytes.extend_from_slice(&payload);
+            let wanted = record.checkpoint.map(|_| Kept::from(b"kept".to_vec()));
+            bytes.extend_from_slice(wanted.as_deref().unwrap_or_default());
             let bytes = bytes::Bytes::from(bytes);
             let parsed = parse(&bytes, State::Pending).map_err(TestCaseError::fail)?;
             prop_assert_eq!(super::payload(&bytes, &parsed), Ok(payload.into()));
+            prop_assert_eq!(super::kept(&bytes, &parsed), Ok(wanted));
             prop_assert_eq!(digest(&parsed.record), digest(&record));
             prop_assert_eq!(parsed.record, record);
         }

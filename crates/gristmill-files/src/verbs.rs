@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gristmill_core::{
-    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer, Extension,
-    Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits, ListRequest, Minute,
-    Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue, QueueName,
-    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
-    Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId, WorkerReport,
-    WorkerView,
+    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    ContractChange, Declaration, Declared, Document, DocumentAnswer, DocumentChange, DocumentList,
+    ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership,
+    Limits, ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport,
+    PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName,
+    SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark,
+    WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::FilesStore;
@@ -49,6 +49,10 @@ impl Store for FilesStore {
             desk.ledger().extend(&extensions, now)
         })
         .await
+    }
+
+    async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
+        self.ask(Light, move |desk| Ok(desk.ledger().checkpoint(&checkpoints))).await
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
@@ -319,8 +323,11 @@ fn claim(desk: &mut Desk<'_>, request: &ClaimRequest) -> Result<Claim> {
     let queue = desk.ledger().queue_named(request.queue.as_str());
     let durable = queue.is_some_and(|queue| queue.settings.claims_are_durable());
     for mut task in std::mem::take(&mut claim.tasks) {
-        if let Some(bytes) = desk.payload(task.id, task.payload.bytes.clone())? {
+        if let Some(bytes) = desk.payload(task.id, task.payload.bytes.clone())?
+            && let Some(kept) = desk.kept(task.id, task.checkpoint.take())?
+        {
             task.payload.bytes = bytes;
+            task.checkpoint = kept;
             claim.tasks.push(task);
         }
     }
@@ -334,8 +341,11 @@ fn claim(desk: &mut Desk<'_>, request: &ClaimRequest) -> Result<Claim> {
 fn with_payloads(desk: &mut Desk<'_>, tasks: Vec<Task>) -> Result<Vec<Task>> {
     let mut whole = Vec::with_capacity(tasks.len());
     for mut task in tasks {
-        if let Some(bytes) = desk.payload(task.id, task.payload.bytes.clone())? {
+        if let Some(bytes) = desk.payload(task.id, task.payload.bytes.clone())?
+            && let Some(kept) = desk.kept(task.id, task.checkpoint.take())?
+        {
             task.payload.bytes = bytes;
+            task.checkpoint = kept;
             whole.push(task);
         }
     }

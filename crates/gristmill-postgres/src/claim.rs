@@ -6,8 +6,8 @@ use std::time::Duration;
 use gristmill_core::claim::damaged;
 use gristmill_core::policy::reclaim_guard::spared;
 use gristmill_core::{
-    Claim, ClaimRequest, ClaimedTask, Clock as _, Headers, Outcome, Payload, QueueName, Result,
-    Settings, Settlement, TaskId, TaskSettings,
+    Claim, ClaimRequest, ClaimedTask, Clock as _, Headers, Kept, Outcome, Payload, QueueName,
+    Result, Settings, Settlement, TaskId, TaskSettings,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -250,6 +250,7 @@ fn rest(
         prev_run_at: column::<Option<At>>(row, at!(Claim.prev_run_at))?.map(|at| at.0),
         headers,
         settings,
+        checkpoint: column::<Option<Vec<u8>>>(row, at!(Claim.checkpoint))?.map(Kept::from),
         concurrent: column::<Option<i32>>(row, at!(Claim.concurrent))?.map(small),
         slot: column::<Option<i32>>(row, at!(Claim.slot))?.map(small),
         alone: ClaimedTask::runs_alone(u32::try_from(expiries).unwrap_or_default()),

@@ -58,9 +58,14 @@ impl Inner {
         let payloads: Vec<&[u8]> =
             fit.iter().map(|(_, task)| task.payload.bytes.as_ref()).collect();
         let kept = span(MARK_KEPT);
+        let checkpoints: Vec<Option<&[u8]>> =
+            fit.iter().map(|(_, task)| task.checkpoint.as_deref()).collect();
         let now = self.now();
         self.pool
-            .write(Sql::Import, &[&queue, &marks, &failed, &facts, &payloads, &kept, &now])
+            .write(
+                Sql::Import,
+                &[&queue, &marks, &failed, &facts, &payloads, &kept, &checkpoints, &now],
+            )
             .await
     }
 }

@@ -12,6 +12,7 @@
 mod answer;
 pub mod bare;
 mod check;
+mod checkpoint;
 mod claim;
 mod clamp;
 mod codec;

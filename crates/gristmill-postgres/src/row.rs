@@ -3,7 +3,9 @@
 //! Whatever stands in its row: what cannot be read is told of this one task, and
 //! the others of its page are shown.
 
-use gristmill_core::{LeaseView, Note, Payload, Result, State, Task, TaskId, Timestamp, Unique};
+use gristmill_core::{
+    Kept, LeaseView, Note, Payload, Result, State, Task, TaskId, Timestamp, Unique,
+};
 use gristmill_text::Readable;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -115,6 +117,7 @@ pub(crate) fn task(row: &Row) -> Result<Task> {
             let stored = read.maybe(at!(Get.settings), "settings");
             read.note(codec::task_settings(stored))
         },
+        checkpoint: read.maybe::<Vec<u8>>(at!(Get.checkpoint), "checkpoint").map(Kept::from),
         lease,
         cancel_requested: read.get(at!(Get.cancel_requested), "cancel_requested", false),
         damaged: None,

@@ -88,7 +88,7 @@ statements! {
             TIMESTAMPTZ, TEXT) -> (is_known, outcomes, ids, run_ats, sources, details, capacity,
             bind_table, bind_column);
         Import = "import", (TEXT, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8,
-            TIMESTAMPTZ) -> (outcome, id, detail, bind_table, bind_column);
+            BYTEA_ARRAY, TIMESTAMPTZ) -> (outcome, id, detail, bind_table, bind_column);
         PutPlain = "put_plain", (TEXT, BYTEA_ARRAY, INT2, INT4, TIMESTAMPTZ) -> (ids);
         PutKeyed = "put_keyed", (TEXT, BYTEA_ARRAY, TEXT_ARRAY, INT2, INT4, INT4, TIMESTAMPTZ)
             -> (ids, standing, run_ats, sources);
@@ -100,7 +100,7 @@ statements! {
             INT8_ARRAY, BOOL, INT8, INT8, INT4, INT4, TIMESTAMPTZ, TIMESTAMPTZ) -> (now, lease,
             paused, next_due, swept, id, payload, encoding, key, grp, source, priority, attempt,
             claims, created_at, run_at, prev_run_at, headers, settings, expiries, concurrent, slot, failed,
-            clean, held_back);
+            clean, held_back, checkpoint);
         Behind = "behind", (TEXT, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TIMESTAMPTZ) -> (level,
             run_at, id);
         Extend = "extend", (UUID_ARRAY, INT8_ARRAY, TIMESTAMPTZ) -> (extended, cancelled, lost);
@@ -116,6 +116,7 @@ statements! {
             TEXT_ARRAY, TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL, TEXT) -> (answers, became, run_ats,
             woken, follow_ups, follow_ids, follow_run_ats, follow_sources, follow_details,
             is_refused, follow_columns, freed);
+        Checkpoint = "checkpoint", (UUID_ARRAY, INT8_ARRAY, BYTEA_ARRAY) -> (answers);
         Reclaim = "reclaim", (INT4, INT8, INT4, TIMESTAMPTZ) -> (taken, failed);
         CutLeases = "cut_leases", (INT4, TIMESTAMPTZ) -> (cut_leases);
     }
@@ -123,19 +124,19 @@ statements! {
         Get = "get", (INT8) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
             error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
-            worker, until, slot, cancel_requested);
+            worker, until, slot, cancel_requested, checkpoint);
         OpenUnder = "open_under", (UUID) -> (open);
         Find = "find", (INT4, TEXT_ARRAY) -> (key, id, place, state);
         ListOldest = "list_oldest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
             TEXT_ARRAY, TIMESTAMPTZ) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
             error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
-            worker, until, slot, cancel_requested);
+            worker, until, slot, cancel_requested, checkpoint);
         ListNewest = "list_newest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
             TEXT_ARRAY, TIMESTAMPTZ) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
             error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
-            worker, until, slot, cancel_requested);
+            worker, until, slot, cancel_requested, checkpoint);
         Operate = "operate", (TEXT, INT8_ARRAY, TEXT, TEXT, TIMESTAMPTZ) -> (id, answer, other,
             state, woken);
     }

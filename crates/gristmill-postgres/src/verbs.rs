@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gristmill_core::{
-    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Diagnosis, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer,
-    Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits,
-    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
-    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
-    SettleAnswer, Settlement, Store, StoreError, SweepReport, Task, TaskId, Token, WakeMark,
-    WorkerId, WorkerReport, WorkerView,
+    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
+    DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError, SweepReport, Task,
+    TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::{PostgresStore, group, held, put};
@@ -43,6 +43,10 @@ impl Store for PostgresStore {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.inner.extend(&extensions).await
+    }
+
+    async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
+        self.inner.checkpoint(&checkpoints).await
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use gristmill_core::{Encoding, Result, StoreError, Timestamp};
 
 use crate::SqliteStore;
+use crate::checkpoint;
 use crate::checksum;
 use crate::db::Db;
 use crate::errors::{corrupt, fault};
@@ -153,10 +154,12 @@ fn payload(db: &Db<'_>, id: i64, encoding: Encoding) -> Result<()> {
     let fits = db.one(Sql::TaskPayload, bind!(TaskPayload { id }), |row| {
         let payload = row.get_ref(at!(TaskPayload.payload))?.as_blob().unwrap_or_default();
         let sum: Option<i64> = row.get(at!(TaskPayload.checksum))?;
-        Ok(sum.is_none_or(|sum| checksum::of(encoding, payload) == sum))
+        let torn = checkpoint::read(row.get(at!(TaskPayload.checkpoint))?).1;
+        Ok((sum.is_none_or(|sum| checksum::of(encoding, payload) == sum), torn))
     })?;
     match fits {
-        Some(false) => Err(corrupt("the payload", "it does not fit its checksum")),
+        Some((_, Some(torn))) => Err(StoreError::corrupt(torn)),
+        Some((false, _)) => Err(corrupt("the payload", "it does not fit its checksum")),
         _ => Ok(()),
     }
 }

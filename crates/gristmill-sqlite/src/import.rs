@@ -13,7 +13,7 @@ use crate::moves::Entry;
 use crate::row::{Row, encoding_number};
 use crate::sql::{Sql, bind};
 use crate::write::Write;
-use crate::{checksum, codec};
+use crate::{checkpoint, checksum, codec};
 
 impl Write<'_, '_> {
     /// Takes in tasks of another store; one answer each.
@@ -115,7 +115,8 @@ impl Write<'_, '_> {
                 history: codec::history_text(&task.history)?,
                 note: task.note.as_ref().map(|note| &note.text),
                 note_by: task.note.as_ref().map(|note| &note.by),
-                checksum: checksum::of(task.payload.encoding, &task.payload.bytes)
+                checksum: checksum::of(task.payload.encoding, &task.payload.bytes),
+                checkpoint: checkpoint::blob(task.checkpoint.as_ref())
             }),
         )?;
         if failed {

@@ -14,6 +14,7 @@ mod attempt;
 mod backup;
 pub mod bare;
 mod check;
+mod checkpoint;
 mod checksum;
 mod claim;
 mod codec;

@@ -68,6 +68,15 @@ impl Write<'_, '_> {
         let queue = self.numbered(row.queue)?;
         match (operation.action, state) {
             (Action::Retry, _) => return self.retry(row),
+            (Action::RetryFresh, _) => {
+                let (id, none) = (row.id, None::<Vec<u8>>);
+                let answer = self.retry(row)?;
+                if answer == OperationAnswer::Moved {
+                    self.db
+                        .run(Sql::TaskCheckpoint, bind!(TaskCheckpoint { checkpoint: none, id }))?;
+                }
+                return Ok(answer);
+            }
             (Action::Cancel, State::Processing) => {
                 self.db.run(
                     Sql::TaskAskCancel,

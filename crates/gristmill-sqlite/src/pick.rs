@@ -8,7 +8,7 @@ use rusqlite::Row as SqlRow;
 use crate::row::encoding;
 use crate::sql::{Sql, at, bind};
 use crate::write::Write;
-use crate::{checksum, codec};
+use crate::{checkpoint, checksum, codec};
 
 /// How many entries at the front are looked at before the groups are walked
 /// one by one.
@@ -43,6 +43,7 @@ impl Picked {
         let own = codec::task_settings(
             row.get::<_, Option<String>>(at!(ClaimFront.settings))?.as_deref(),
         );
+        let (checkpoint, torn) = checkpoint::read(row.get(at!(ClaimFront.checkpoint))?);
         let waiting = key.is_some() && row.get::<_, i64>(at!(ClaimFront.place))? == 0;
         let task = ClaimedTask {
             id: gristmill_core::TaskId(row.get(at!(ClaimFront.id))?),
@@ -60,6 +61,7 @@ impl Picked {
                 .map(Timestamp::from_micros),
             headers: headers.value,
             settings: own.value,
+            checkpoint,
             concurrent: None,
             slot: None,
             alone: ClaimedTask::runs_alone(expiries),
@@ -68,7 +70,7 @@ impl Picked {
         let altered = sum
             .is_some_and(|sum| checksum::of(encoding, &task.payload.bytes) != sum)
             .then(|| "the payload does not fit its checksum".to_owned());
-        let damaged = strange.or(altered).or(headers.fault).or(own.fault);
+        let damaged = strange.or(altered).or(headers.fault).or(own.fault).or(torn);
         Ok(Picked { task, delayed: row.get(at!(ClaimFront.delayed))?, waiting, expiries, damaged })
     }
 }

@@ -8,6 +8,7 @@ use gristmill_core::{
     Task, TaskFilter, TaskId,
 };
 
+use crate::checkpoint;
 use crate::db::Db;
 use crate::known::Known;
 use crate::lease::Lease;
@@ -207,11 +208,17 @@ impl<'a, 'c> Lister<'a, 'c> {
             State::Done => Sql::DonePayload,
             _ => Sql::TaskPayload,
         };
-        let bytes: Option<Vec<u8>> =
-            self.db.one(sql, bind!(TaskPayload { id: task.id.0 }), |row| {
-                row.get(at!(TaskPayload.payload))
-            })?;
-        task.payload.bytes = bytes.unwrap_or_default().into();
+        let found = self.db.one(sql, bind!(TaskPayload { id: task.id.0 }), |row| {
+            let checkpoint: Option<Vec<u8>> = row.get(at!(TaskPayload.checkpoint))?;
+            Ok((row.get::<_, Vec<u8>>(at!(TaskPayload.payload))?, checkpoint))
+        })?;
+        let (bytes, checkpoint) = found.unwrap_or_default();
+        task.payload.bytes = bytes.into();
+        let (checkpoint, torn) = checkpoint::read(checkpoint);
+        task.checkpoint = checkpoint;
+        if let Some(torn) = torn {
+            task.damaged = Some(task.damaged.map_or(torn.clone(), |why| format!("{why}; {torn}")));
+        }
         Ok(task)
     }
 

@@ -234,6 +234,7 @@ impl Row {
             resolved_at: self.resolved_at,
             headers: headers.value,
             settings: own.value,
+            checkpoint: None,
             damaged: (!faults.is_empty()).then(|| faults.join("; ")),
         }
     }

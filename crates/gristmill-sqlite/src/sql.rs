@@ -116,7 +116,7 @@ statements! {
         Places = "places", (queue, key) -> (place, id);
         ImportTask = "import_task", (id, queue, key, place, blocked, unique_active, priority,
             run_at, created_at, attempts, claims, expiries, encoding, grp, source, headers, settings, payload,
-            prev_run_at, claimed_at, failed_at, error, history, note, note_by, checksum);
+            prev_run_at, claimed_at, failed_at, error, history, note, note_by, checksum, checkpoint);
     }
     READY {
         ReadyLevel = "ready_level", (queue, after) -> (priority);
@@ -150,13 +150,13 @@ statements! {
     CLAIM {
         ClaimFront = "claim_front", (queue, priority, now, limit) -> (priority, run_at, id, delayed,
             key, place, attempts, claims, expiries, created_at, encoding, grp, source, headers,
-            settings, payload, prev_run_at, checksum);
+            settings, payload, prev_run_at, checksum, checkpoint);
         ClaimFrontSource = "claim_front_source", (queue, priority, now, source, limit) -> (priority,
             run_at, id, delayed, key, place, attempts, claims, expiries, created_at, encoding, grp,
-            source, headers, settings, payload, prev_run_at, checksum);
+            source, headers, settings, payload, prev_run_at, checksum, checkpoint);
         ClaimOne = "claim_one", (queue, priority, run_at, id) -> (priority, run_at, id, delayed,
             key, place, attempts, claims, expiries, created_at, encoding, grp, source, headers,
-            settings, payload, prev_run_at, checksum);
+            settings, payload, prev_run_at, checksum, checkpoint);
         ClaimTakeFlight = "claim_take_flight", (id);
     }
     LEASE {
@@ -180,7 +180,8 @@ statements! {
             place, blocked, unique_active, attempts, claims, expiries, started_releases,
             cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
             history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
-        TaskPayload = "task_payload", (id) -> (payload, checksum);
+        TaskPayload = "task_payload", (id) -> (payload, checksum, checkpoint);
+        TaskCheckpoint = "task_checkpoint", (checkpoint, id);
         TaskStands = "task_stands", (id);
         TaskSave = "task_save", (place, blocked, run_at, prev_run_at, attempts, claims, expiries,
             started_releases, cancel_requested, claimed_at, settled_token, failed_at, error,
@@ -197,7 +198,7 @@ statements! {
             place, blocked, unique_active, attempts, claims, expiries, started_releases,
             cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
             history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
-        DonePayload = "done_payload", (id) -> (payload);
+        DonePayload = "done_payload", (id) -> (payload, checksum, checkpoint);
         ListOldest = "list_oldest", (from, limit) -> (id, queue, key, grp, source, priority, run_at,
             created_at, place, blocked, unique_active, attempts, claims, expiries, started_releases,
             cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,

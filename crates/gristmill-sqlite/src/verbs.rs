@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gristmill_core::{
-    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Diagnosis, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer,
-    Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits,
-    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
-    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
-    SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId,
-    WorkerReport, WorkerView,
+    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
+    DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
+    WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::SqliteStore;
@@ -38,6 +38,12 @@ impl Store for SqliteStore {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.write(Weight::Light, move |write| write.extend(&extensions)).await
+    }
+
+    async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
+        let tokens = checkpoints.iter().map(|checkpoint| checkpoint.token).collect();
+        let weight = Weight::Queues(Vec::new(), tokens);
+        self.write(weight, move |write| write.checkpoint(&checkpoints)).await
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

@@ -78,6 +78,19 @@ pub enum Error {
     /// This needs the PostgreSQL store.
     #[error("{0} needs a PostgreSQL store, and this is another")]
     NotPostgres(&'static str),
+    /// What a handler wants to keep has no form or is too large, or what was kept is
+    /// not of the type it should be.
+    #[error("{0}")]
+    Checkpoint(String),
+    /// A step of a handler went wrong.
+    #[error("step '{name}' failed")]
+    Step {
+        /// The step.
+        name: String,
+        /// Why.
+        #[source]
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The task's lease went to another worker, or the task is gone.
     #[error("the lease was lost: roll back, another worker may have the task")]
     LeaseLost,

@@ -122,6 +122,8 @@ mod pages {
     struct Postgres;
     #[doc = include_str!("../../../docs/schedules.md")]
     struct Schedules;
+    #[doc = include_str!("../../../docs/flow.md")]
+    struct Flow;
     #[doc = include_str!("../../../docs/state-and-layers.md")]
     struct StateAndLayers;
     #[doc = include_str!("../../../docs/testing.md")]

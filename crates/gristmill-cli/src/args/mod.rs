@@ -23,7 +23,7 @@ pub(crate) use contract::{
 };
 pub(crate) use copy::CopyArgs;
 pub(crate) use init::InitArgs;
-pub(crate) use operate::{OperateArgs, PauseArgs};
+pub(crate) use operate::{OperateArgs, PauseArgs, RetryArgs};
 pub(crate) use operations::{OperationsArgs, OperationsCommand};
 pub(crate) use put::PutArgs;
 pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs};
@@ -112,7 +112,7 @@ pub(crate) enum Command {
     Failed(ListArgs),
     /// Run failed tasks again
     #[command(after_help = operate::RETRY)]
-    Retry(OperateArgs),
+    Retry(RetryArgs),
     /// Take failed tasks off the list: they were dealt with by hand
     #[command(after_help = operate::RESOLVE)]
     Resolve(OperateArgs),

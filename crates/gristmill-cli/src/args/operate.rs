@@ -66,6 +66,17 @@ pub(crate) struct OperateArgs {
     pub(crate) by: Option<String>,
 }
 
+/// `retry`.
+#[derive(Debug, Args)]
+pub(crate) struct RetryArgs {
+    #[command(flatten)]
+    pub(crate) which: OperateArgs,
+
+    /// Forget what their handlers kept: begin anew, not at the checkpoint
+    #[arg(long)]
+    pub(crate) fresh: bool,
+}
+
 /// `pause` and `resume`.
 #[derive(Debug, Args)]
 pub(crate) struct PauseArgs {

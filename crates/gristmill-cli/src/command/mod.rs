@@ -34,7 +34,7 @@ use std::path::Path;
 
 use gristmill::{Mill, StoreUrl};
 
-use crate::args::{self, TypedUrl};
+use crate::args::{self, RetryArgs, TypedUrl};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::serve::say;
@@ -166,7 +166,10 @@ impl Command {
             Typed::List(args) => Command::List(list::List::meant(args)?),
             Typed::Failed(args) => Command::List(failed::meant(args)?),
             Typed::Show(args) => Command::Show(show::Show::meant(&args)?),
-            Typed::Retry(args) => Command::Operate(operate::Operate::meant(Action::Retry, args)?),
+            Typed::Retry(RetryArgs { which, fresh }) => {
+                let action = if fresh { Action::RetryFresh } else { Action::Retry };
+                Command::Operate(operate::Operate::meant(action, which)?)
+            }
             Typed::Resolve(args) => {
                 Command::Operate(operate::Operate::meant(Action::Resolve, args)?)
             }

@@ -223,7 +223,7 @@ fn reason(answer: OperationAnswer) -> String {
 
 const fn done_word(action: Action) -> &'static str {
     match action {
-        Action::Retry => "retried",
+        Action::Retry | Action::RetryFresh => "retried",
         Action::Resolve => "resolved",
         Action::Discard => "discarded",
         Action::Cancel => "cancelled",

@@ -85,6 +85,10 @@ fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
     for (name, value) in &task.headers {
         lines.push(("header", format!("{name}: {value}")));
     }
+    if let Some(kept) = &task.checkpoint {
+        let text = std::str::from_utf8(kept).unwrap_or("no text");
+        lines.push(("kept", format!("{} bytes: {}", kept.len(), cut(text, 500))));
+    }
     lines.push(("payload", cut(&payload_text(task, contracts), 2_000)));
     if let Some(why) = &task.damaged {
         lines.push(("damaged", format!("{}; it is not handed out", cut(why, 500))));

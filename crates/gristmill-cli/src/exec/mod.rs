@@ -12,6 +12,7 @@ mod group;
 mod handler;
 mod how;
 mod input;
+mod kept;
 mod runs;
 mod starter;
 mod tail;
@@ -36,6 +37,7 @@ use group::Group;
 pub(crate) use group::Leaving;
 pub(crate) use handler::become_one;
 pub(crate) use how::{How, Told};
+use kept::{KeptFile, KeptFiles};
 pub(crate) use runs::Runs;
 use tail::Tail;
 
@@ -53,6 +55,9 @@ const OURS: [&str; 2] = ["GRISTMILL_STORE", "GRISTMILL_LOG"];
 /// what it left behind may hold it open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
+/// How often it is looked whether a program replaced its checkpoint.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// What is known of all programs that handlers started.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Children {
@@ -60,6 +65,8 @@ pub(crate) struct Children {
     pub(crate) leaving: Leaving,
     /// How long each runs.
     pub(crate) runs: Runs,
+    /// What each keeps.
+    kept: KeptFiles,
 }
 
 /// Runs a command for each task.
@@ -87,7 +94,11 @@ impl Handler for Exec {
         };
         let encoding = if view.is_some() { Encoding::Json } else { task.payload.encoding };
         let payload = view.map_or_else(|| task.payload.bytes.clone(), Bytes::from);
-        let started = match self.command(&how, task, context, encoding, &payload) {
+        let mut kept = match self.children.kept.of(task) {
+            Ok(kept) => kept,
+            Err(error) => return Outcome::Error(format!("no place for a checkpoint: {error}")),
+        };
+        let started = match self.command(&how, task, context, encoding, &payload, &kept) {
             Ok(command) => starter::start(command).await,
             Err(error) => Err(error),
         };
@@ -101,13 +112,20 @@ impl Handler for Exec {
         // Beside the program: it may say much before it ends.
         let mut listening = AbortOnDrop(tokio::spawn(listen(stderr, tail.clone())));
         let mut showing = AbortOnDrop(tokio::spawn(listen(stdout, Arc::default())));
-        let ended = tokio::select! {
-            ended = group.wait() => ended,
-            () = context.cancelled() => {
-                group.stop().await;
-                return Outcome::Error("the handler was stopped".to_owned());
+        let ended = loop {
+            tokio::select! {
+                ended = group.wait() => break ended,
+                () = context.cancelled() => {
+                    group.stop().await;
+                    kept.keep(context).await;
+                    return Outcome::Error("the handler was stopped".to_owned());
+                }
+                () = tokio::time::sleep(LOOK) => kept.keep(context).await,
             }
         };
+        if !ended.as_ref().is_ok_and(ExitStatus::success) {
+            kept.keep(context).await;
+        }
         let last_words = async { (&mut listening.0).await.and((&mut showing.0).await) };
         let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
         let said = tail.lock().unwrap_or_else(PoisonError::into_inner).text();
@@ -126,6 +144,7 @@ impl Exec {
         context: &Context,
         encoding: Encoding,
         payload: &[u8],
+        kept: &KeptFile,
     ) -> std::io::Result<Command> {
         let mut command = handler::command(&how.command);
         command.stdin(input::of(payload)?).stderr(Stdio::piped());
@@ -142,6 +161,7 @@ impl Exec {
         if let Some(url) = &how.store {
             command.env("GRISTMILL_STORE", url.reveal());
         }
+        command.env("GRISTMILL_CHECKPOINT", kept.path());
         let number = |n: Option<u32>| n.map(|n| n.to_string());
         let about = [
             ("ID", Some(task.id.to_string())),

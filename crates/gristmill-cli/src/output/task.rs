@@ -41,6 +41,9 @@ pub(crate) struct TaskJson<'a> {
     /// `timeout`, `max_attempts` and `backoff`, where it has its own.
     #[serde(flatten)]
     own: Map<String, Value>,
+    /// What its handler kept for the next attempt, where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<PayloadJson>,
     damaged: Option<&'a str>,
     encoding: &'static str,
     payload: PayloadJson,
@@ -100,6 +103,15 @@ impl PayloadJson {
     }
 }
 
+impl PayloadJson {
+    /// What a handler kept: only its program knows the form.
+    fn kept(kept: &[u8]) -> Self {
+        let json = std::str::from_utf8(kept).ok();
+        let json = json.and_then(|text| RawValue::from_string(text.to_owned()).ok());
+        json.map_or_else(|| PayloadJson::of(&Payload::raw(kept.to_vec()), None), PayloadJson::Json)
+    }
+}
+
 fn text(instant: Option<Timestamp>) -> Option<String> {
     instant.map(|instant| instant.to_string())
 }
@@ -146,6 +158,7 @@ impl<'a> TaskJson<'a> {
             resolved_at: text(task.resolved_at),
             headers: &task.headers,
             own: task_settings::shown(&task.settings),
+            checkpoint: task.checkpoint.as_deref().map(PayloadJson::kept),
             damaged: task.damaged.as_deref(),
             encoding: task.payload.encoding.as_str(),
             payload: PayloadJson::of(&task.payload, shown(task, contracts)),

@@ -51,6 +51,50 @@ fn an_attempt_is_told_of_with_its_own_time() {
 }
 
 #[test]
+fn a_program_finds_what_its_last_attempt_kept() {
+    let settings = ["q", "max_attempts=2", "backoff.base=0s", "backoff.cap=0s"];
+    let place = Place::with(&[&settings]);
+    place.ok(&["put", "q", "1"]);
+    let handler = "page=$(cat \"$GRISTMILL_CHECKPOINT\" 2>/dev/null || echo 0); \
+                   echo \"begins at $page\" >> began; \
+                   echo $((page + 1)) > \"$GRISTMILL_CHECKPOINT\"; exit 1";
+    place.ok(&["work", "q", "--exec", handler, "--drain"]);
+    let failed = place.json(&["show", "1"]);
+    assert_eq!((&failed["state"], &failed["checkpoint"]), (&json!("failed"), &json!(2)));
+    assert!(place.ok(&["show", "1"]).contains("kept      2 bytes: 2"));
+    // An operator's retry goes on, a fresh one begins anew.
+    place.ok(&["retry", "1"]);
+    place.ok(&["work", "q", "--exec", handler, "--drain"]);
+    place.ok(&["retry", "1", "--fresh"]);
+    assert_eq!(place.json(&["show", "1"]).get("checkpoint"), None);
+    place.ok(&[
+        "work",
+        "q",
+        "--exec",
+        "cat \"$GRISTMILL_CHECKPOINT\" && exit 1; exit 0",
+        "--drain",
+    ]);
+    assert_eq!(place.stats("q")["total"], 0, "there was no file, and it is done");
+    let began = std::fs::read_to_string(place.path("began")).unwrap();
+    let wanted: Vec<String> = (0..4).map(|page| format!("begins at {page}")).collect();
+    assert_eq!(began.lines().collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn what_a_program_keeps_is_kept_while_it_runs() {
+    let place = Place::with(&[&["q"]]);
+    place.ok(&["put", "q", "1"]);
+    let handler = "echo here > \"$GRISTMILL_CHECKPOINT\"; while [ ! -e go ]; do sleep 0.05; done";
+    let working = place.start(&["work", "q", "--exec", handler, "--drain"]);
+    eventually("it is kept", || {
+        place.json(&["show", "1"])["checkpoint"] == json!({ "text": "here\n" })
+    });
+    place.write("go", "");
+    assert_eq!(working.end().0, 0);
+    assert_eq!(place.stats("q")["total"], 0);
+}
+
+#[test]
 fn without_words_the_exit_status_is_the_error() {
     let place = Place::with(&[&["q", "max_attempts=1"]]);
     place.ok(&["put", "q", "1"]);

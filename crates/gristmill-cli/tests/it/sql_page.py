@@ -11,7 +11,7 @@ import psycopg
 
 ROLES = {
     "put": "enqueue enqueue_many wake",
-    "work": "claim complete complete_many error retry fail release extend requeue_expired maintain",
+    "work": "claim complete complete_many error retry fail release extend checkpoint requeue_expired maintain",
     "read": "stats schedules",
 }
 

@@ -269,6 +269,20 @@ macro_rules! for_each_behaviour {
                 rule_13_a_wait_ends_with_its_time,
                 rule_13_a_close_ends_who_waits,
             }
+            verb_checkpoint::{
+                verb_checkpoint_gives_the_next_attempt_what_was_kept,
+                verb_checkpoint_stays_through_every_way_back,
+                verb_checkpoint_under_a_stale_token_is_refused,
+                verb_checkpoint_keeps_each_by_itself,
+                verb_checkpoint_of_nothing_forgets_it,
+                verb_checkpoint_has_a_limit,
+                verb_checkpoint_stays_with_a_failed_task_until_it_is_retried_fresh,
+                verb_checkpoint_goes_with_its_task,
+                verb_checkpoint_survives_a_kill,
+                verb_checkpoint_is_seen_by_other_processes,
+                verb_checkpoint_moves_with_an_import,
+                verb_checkpoint_of_other_data_is_forgotten,
+            }
             verb_claim::{
                 verb_claim_takes_one_task_where_runs_are_counted,
                 verb_claim_counts_the_other_live_leases,

@@ -30,6 +30,7 @@ mod rule_10_time;
 mod rule_11_kept;
 mod rule_12_same;
 mod rule_13_deadline;
+mod verb_checkpoint;
 mod verb_claim;
 mod verb_document;
 mod verb_import;

@@ -68,6 +68,7 @@ impl State {
                 prev_run_at: task.prev_run_at,
                 headers: task.headers.clone(),
                 settings: task.settings.clone(),
+                checkpoint: task.checkpoint.clone(),
                 concurrent,
                 slot,
                 alone: ClaimedTask::runs_alone(task.expiries),

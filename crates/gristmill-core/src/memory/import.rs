@@ -3,7 +3,7 @@
 use super::state::{Row, State};
 use crate::import::{Import, ImportAnswer, ImportTask, MARK_KEPT};
 use crate::policy::duplicate::Places;
-use crate::{Refusal, Result, State as TaskState, StoreError, TaskId, Timestamp};
+use crate::{CheckpointMark, Refusal, Result, State as TaskState, StoreError, TaskId, Timestamp};
 
 impl State {
     /// Takes in tasks that stood in another store.
@@ -49,7 +49,9 @@ impl State {
         }
         let name = queue.queue.name.clone();
         let held = (self.rows.len() + self.done.len()) as u64;
-        let bytes = task.payload.bytes.len();
+        let checkpoint = task.checkpoint.as_deref().map(CheckpointMark::of);
+        let payload_len = task.payload.bytes.len();
+        let bytes = payload_len + checkpoint.map_or(0, |mark| mark.bytes);
         if held >= self.max_tasks || self.bytes + bytes > self.max_bytes {
             let full = Refusal::StoreFull { tasks: held, bytes: self.bytes };
             return Ok(ImportAnswer::Refused(full));
@@ -79,7 +81,8 @@ impl State {
         }
         self.note(|changes| changes.caller_ids.push((number, imported.mark.clone())));
         let row = Row {
-            payload_len: bytes,
+            payload_len,
+            checkpoint,
             task,
             number,
             in_flight,

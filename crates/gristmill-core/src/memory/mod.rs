@@ -5,6 +5,7 @@
 //! index, this one has an ordered set with the same order.
 
 mod changes;
+mod checkpoint;
 mod claim;
 mod clamp;
 mod declare;
@@ -29,13 +30,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Assignment, Capabilities, Claim, ClaimRequest, Clock, ContractAnswer, ContractChange,
-    Declaration, Declared, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer,
-    Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits,
-    ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue,
-    QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch,
-    SettleAnswer, Settlement, Store, StoreError, SweepReport, SystemClock, Task, TaskId, Timestamp,
-    Token, WakeMark, WakeSignal, WorkerId, WorkerReport, WorkerView,
+    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, Clock,
+    ContractAnswer, ContractChange, Declaration, Declared, Document, DocumentAnswer,
+    DocumentChange, DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
+    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
+    SweepReport, SystemClock, Task, TaskId, Timestamp, Token, WakeMark, WakeSignal, WorkerId,
+    WorkerReport, WorkerView,
 };
 
 pub use changes::Changes;
@@ -133,6 +135,10 @@ impl Store for MemoryStore {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.write(|state, now| state.extend(&extensions, now))
+    }
+
+    async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
+        self.write(|state, _| Ok(state.checkpoint(&checkpoints)))
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

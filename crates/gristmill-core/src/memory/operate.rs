@@ -59,7 +59,10 @@ impl State {
         let note = operation.left_note(&self.limits);
         let number = row.number;
         match (operation.action, state) {
-            (Action::Retry, _) => return self.retry(id, note, now),
+            (Action::Retry | Action::RetryFresh, _) => {
+                let fresh = operation.action == Action::RetryFresh;
+                return self.retry(id, note, fresh, now);
+            }
             (Action::Cancel, TaskState::Processing) => {
                 row.task.cancel_requested = true;
                 row.task.note = note.or(row.task.note.take());
@@ -92,7 +95,13 @@ impl State {
     }
 
     /// A failed task takes its key's waiting place, as if put anew.
-    fn retry(&mut self, id: TaskId, note: Option<Note>, now: Timestamp) -> Result<OperationAnswer> {
+    fn retry(
+        &mut self,
+        id: TaskId,
+        note: Option<Note>,
+        fresh: bool,
+        now: Timestamp,
+    ) -> Result<OperationAnswer> {
         let Some(row) = self.rows.get_mut(&id.0) else {
             return Ok(OperationAnswer::Gone);
         };
@@ -121,6 +130,10 @@ impl State {
         task.resolved_at = None;
         task.cancel_requested = false;
         task.note = note.or(task.note.take());
+        if fresh {
+            self.bytes -= row.checkpoint.take().map_or(0, |mark| mark.bytes);
+            row.task.checkpoint = None;
+        }
         self.enter(id.0, now);
         Ok(OperationAnswer::Moved)
     }

@@ -263,10 +263,12 @@ impl State {
             resolved_at: None,
             headers: new.headers,
             settings: new.settings,
+            checkpoint: None,
             damaged: None,
         };
         let row = Row {
             payload_len: task.payload.bytes.len(),
+            checkpoint: None,
             task,
             number,
             in_flight: false,
@@ -292,8 +294,8 @@ impl State {
         };
         self.leave(id.0);
         if let Some(row) = self.rows.get_mut(&id.0) {
+            self.bytes = self.bytes + new.payload.bytes.len() - row.bytes();
             let task = &mut row.task;
-            self.bytes = self.bytes + new.payload.bytes.len() - row.payload_len;
             row.payload_len = new.payload.bytes.len();
             task.blocked = blocked;
             task.run_at = if postpone {
@@ -305,6 +307,9 @@ impl State {
             task.payload = new.payload;
             task.headers = new.headers;
             task.settings = new.settings;
+            // It was kept about other data.
+            task.checkpoint = None;
+            row.checkpoint = None;
         }
         self.enter(id.0, now);
     }
@@ -325,9 +330,9 @@ impl State {
                 Undo::Restore(row) => {
                     let id = row.task.id.0;
                     self.leave(id);
-                    let before = row.payload_len;
+                    let before = row.bytes();
                     if let Some(replaced) = self.rows.insert(id, row) {
-                        self.bytes = self.bytes + before - replaced.payload_len;
+                        self.bytes = self.bytes + before - replaced.bytes();
                     }
                     self.enter(id, now);
                 }

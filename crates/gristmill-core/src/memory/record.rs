@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::state::{Lease, Row, State};
 use crate::policy::duplicate::Places;
 use crate::{
-    LeaseView, Result, State as TaskState, StoreError, Task, TaskId, Timestamp, Token, WorkerId,
+    CheckpointMark, LeaseView, Result, State as TaskState, StoreError, Task, TaskId, Timestamp,
+    Token, WorkerId,
 };
 
 /// A task as it is written down: as it stood before the claim under which it
@@ -16,6 +17,8 @@ pub struct TaskRecord {
     pub task: Task,
     /// The payload's size.
     pub payload_len: usize,
+    /// What it keeps for its next attempt. The bytes may be missing in `task`.
+    pub checkpoint: Option<CheckpointMark>,
     /// Whether it holds its key's in-flight place rather than the waiting one.
     pub in_flight: bool,
     /// Releases after a start that were free so far.
@@ -60,6 +63,7 @@ impl State {
         Some(TaskRecord {
             task,
             payload_len: row.payload_len,
+            checkpoint: row.checkpoint,
             in_flight: row.in_flight,
             started_releases: row.started_releases,
             settled: row.settled,
@@ -84,7 +88,14 @@ impl State {
         row.is_some_and(|row| row.task.payload.bytes.len() != row.payload_len)
     }
 
-    /// Lets go of the payload's bytes: they are elsewhere now.
+    /// What a task keeps for its next attempt.
+    #[must_use]
+    pub fn checkpoint_mark(&self, id: TaskId) -> Option<CheckpointMark> {
+        self.rows.get(&id.0)?.checkpoint
+    }
+
+    /// Lets go of the bytes of the payload and of what is kept: they are elsewhere
+    /// now.
     pub fn hollow(&mut self, id: TaskId) {
         let row = match self.rows.derived_mut(&id.0) {
             Some(row) => Some(row),
@@ -92,6 +103,7 @@ impl State {
         };
         if let Some(row) = row {
             row.task.payload.bytes = bytes::Bytes::new();
+            row.task.checkpoint = None;
         }
     }
 
@@ -180,7 +192,8 @@ impl State {
         token: Option<Token>,
         now: Timestamp,
     ) -> Result<()> {
-        let TaskRecord { mut task, payload_len, in_flight, started_releases, settled } = record;
+        let TaskRecord { mut task, payload_len, checkpoint, in_flight, started_releases, settled } =
+            record;
         let (id, state) = (task.id, task.state);
         let number = self.number(&task.queue)?;
         let in_flight = in_flight || state == TaskState::Processing;
@@ -215,6 +228,7 @@ impl State {
         let row = Row {
             task,
             payload_len,
+            checkpoint,
             number,
             in_flight,
             started_releases,
@@ -222,7 +236,7 @@ impl State {
             settled,
             delayed: false,
         };
-        self.bytes += payload_len;
+        self.bytes += row.bytes();
         let queue = self.queue_mut(number)?;
         match state {
             TaskState::Done => {
@@ -279,7 +293,7 @@ impl State {
     /// Returns whether it was known.
     pub fn forget_task(&mut self, id: TaskId, now: Timestamp) -> bool {
         if let Some(row) = self.done.remove(&id.0) {
-            self.bytes -= row.payload_len;
+            self.bytes -= row.bytes();
             if let Some(queue) = self.queues.get_mut(&row.number) {
                 queue.counts.done_kept -= 1;
             }

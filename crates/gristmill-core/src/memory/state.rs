@@ -13,9 +13,9 @@ use crate::policy::outcome::Facts;
 use crate::policy::reclaim_guard::{LastSeen, ReclaimGuard};
 use crate::policy::role::Role;
 use crate::{
-    Assignment, Attempt, AttemptEnd, Counters, Document, Limits, Minute, Queue, QueueName, Result,
-    Schedule, ScheduleName, State as TaskState, StoreError, Task, TaskId, Timestamp, Token,
-    WorkerId, WorkerReport,
+    Assignment, Attempt, AttemptEnd, CheckpointMark, Counters, Document, Limits, Minute, Queue,
+    QueueName, Result, Schedule, ScheduleName, State as TaskState, StoreError, Task, TaskId,
+    Timestamp, Token, WorkerId, WorkerReport,
 };
 
 /// Tasks, queues and all the rest in plain collections, with the rule of every
@@ -61,6 +61,8 @@ pub(super) struct Row {
     /// The payload's size. Its bytes may be elsewhere: then they are missing
     /// in `task`.
     pub(super) payload_len: usize,
+    /// What it keeps. The bytes may be elsewhere: then they are missing in `task`.
+    pub(super) checkpoint: Option<CheckpointMark>,
     pub(super) number: u32,
     /// Holds the in-flight place rather than the waiting one.
     pub(super) in_flight: bool,
@@ -75,6 +77,11 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn entry(&self) -> Entry {
         (self.task.priority, self.task.run_at, self.task.id.0)
+    }
+
+    /// What it takes of the store's room.
+    pub(super) fn bytes(&self) -> usize {
+        self.payload_len + self.checkpoint.map_or(0, |mark| mark.bytes)
     }
 
     pub(super) fn facts(&self) -> Facts {
@@ -345,7 +352,7 @@ impl State {
     /// Deletes a task that is neither pending nor under a lease any more.
     pub(super) fn delete(&mut self, id: i64) -> Option<Box<Row>> {
         let row = self.rows.remove(&id)?;
-        self.bytes -= row.payload_len;
+        self.bytes -= row.bytes();
         Some(row)
     }
 
@@ -357,10 +364,13 @@ impl State {
         if queue.queue.settings.keep_done.is_none() {
             return;
         }
+        // Nobody runs it again.
+        row.checkpoint = None;
+        row.task.checkpoint = None;
         row.task.state = TaskState::Done;
         row.task.resolved_at = Some(now);
         queue.counts.done_kept += 1;
-        self.bytes += row.payload_len;
+        self.bytes += row.bytes();
         self.done.insert(row.task.id.0, row);
     }
 

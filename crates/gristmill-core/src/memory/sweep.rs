@@ -163,7 +163,7 @@ impl State {
             let Some(row) = self.done.remove(id) else {
                 continue;
             };
-            self.bytes -= row.payload_len;
+            self.bytes -= row.bytes();
             if let Some(queue) = self.queues.get_mut(&row.number) {
                 queue.counts.done_kept -= 1;
             }

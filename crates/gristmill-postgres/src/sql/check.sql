@@ -86,4 +86,9 @@ UNION ALL
 SELECT o.id, 'a lease has it open and does not hold it'
   FROM gristmill.lease l, unnest(l.open) AS o (id)
  WHERE NOT EXISTS (SELECT 1 FROM unnest(l.tasks) t WHERE t.id = o.id)
+UNION ALL
+SELECT c.id, 'a checkpoint is kept of it and it does not stand, or never ran'
+  FROM gristmill.checkpoint c
+ WHERE NOT EXISTS (SELECT 1 FROM gristmill.shown s
+                    WHERE s.id = c.id AND s.state <> 'done' AND s.claims > 0)
  ORDER BY 1, 2

@@ -4,7 +4,7 @@
 -- name: claim
 SELECT now, lease, paused, next_due, swept, id, payload, encoding, key, grp, source, priority,
        attempt, claims, created_at, run_at, prev_run_at, headers, settings, expiries, concurrent, slot,
-       failed, clean, held_back
+       failed, clean, held_back, checkpoint
   FROM gristmill.claim_tasks(
       p_queue => $1, p_max => $2, p_lease => $3, p_worker => $4, p_source => $5, p_token => $6,
       p_levels => $7, p_run_ats => $8, p_ids => $9, p_sweep => $10, p_own => true, p_held => $11,
@@ -41,6 +41,10 @@ SELECT answers, became, run_ats, woken, follow_ups, follow_ids, follow_run_ats, 
       f_headers => $19, f_settings => $20, p_own => $21, p_patience => $22, p_free => $23, p_kept => $24,
       p_now => $25, p_in_turn => $26)
  WHERE m.store_id::text = $27
+
+-- name: checkpoint
+SELECT gristmill.checkpoint_many(
+      p_tokens => $1, p_ids => $2, p_states => $3, p_own => true) AS answers
 
 -- name: reclaim
 SELECT taken, failed FROM gristmill.expire(

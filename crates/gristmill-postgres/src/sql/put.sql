@@ -27,7 +27,7 @@ SELECT is_known, outcomes, ids, run_ats, sources, details, capacity, bind_table,
 SELECT outcome, id, detail, bind_table, bind_column
   FROM gristmill.import_many(
       p_queue => $1, p_marks => $2, p_failed => $3, p_facts => $4, p_payloads => $5, p_kept => $6,
-      p_now => $7)
+      p_checkpoints => $7, p_now => $8)
 
 -- name: put_plain
 -- Tasks without keys. Ids are taken in the order of the payloads.

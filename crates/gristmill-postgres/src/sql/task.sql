@@ -4,7 +4,9 @@
 SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
        t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
        t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
-       t.resolved_at, t.headers::text, t.settings::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested
+       t.resolved_at, t.headers::text, t.settings::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested,
+       CASE WHEN t.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c
+                                     WHERE c.id = t.id) END AS checkpoint
   FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
  WHERE t.id = $1
 
@@ -30,7 +32,9 @@ SELECT k.key, k.id, k.place, k.state
 SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
        t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
        t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
-       t.resolved_at, t.headers::text, t.settings::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested
+       t.resolved_at, t.headers::text, t.settings::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested,
+       CASE WHEN t.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c
+                                     WHERE c.id = t.id) END AS checkpoint
   FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
  WHERE t.id > $1
    AND CASE WHEN $3 IS NULL THEN t.state = ANY ($10) ELSE t.state = $3 AND t.state = ANY ($10) END
@@ -46,7 +50,9 @@ SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run
 SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
        t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
        t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
-       t.resolved_at, t.headers::text, t.settings::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested
+       t.resolved_at, t.headers::text, t.settings::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested,
+       CASE WHEN t.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c
+                                     WHERE c.id = t.id) END AS checkpoint
   FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
  WHERE t.id < $1
    AND CASE WHEN $3 IS NULL THEN t.state = ANY ($10) ELSE t.state = $3 AND t.state = ANY ($10) END

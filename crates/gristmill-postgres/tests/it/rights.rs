@@ -17,6 +17,7 @@ pub(crate) const AS_STORE: &str = "options=-c%20role%3Dgristmill_store";
 
 const PUT: &[&str] = &["enqueue", "enqueue_many", "wake"];
 const WORK: &[&str] = &[
+    "checkpoint",
     "claim",
     "complete",
     "complete_many",

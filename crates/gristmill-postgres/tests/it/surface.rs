@@ -214,3 +214,37 @@ async fn a_task_that_sql_puts_may_have_settings_of_its_own() {
     assert_eq!(own.backoff(), Some(backoff));
     assert!(claim.tasks[2].settings.is_empty(), "{claim:?}");
 }
+
+#[tokio::test]
+async fn a_worker_of_sql_keeps_something_for_the_next_attempt() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    put(&store, "q", vec![task("1")]).await;
+    let claimed = "SELECT c.id, c.token, c.checkpoint IS NULL FROM gristmill.claim('q') c";
+    let claimed = database.psql(claimed).unwrap();
+    let [id, token, nothing] = claimed.trim().split('|').collect::<Vec<_>>()[..] else {
+        panic!("{claimed}");
+    };
+    assert_eq!(nothing, "t");
+    let keep = |token: &str, state: &str| {
+        database.psql(&format!("SELECT gristmill.checkpoint({id}, '{token}', {state})"))
+    };
+    assert_eq!(keep(token, "'page 7'").unwrap().trim(), "kept");
+    let stale = "00000000-0000-0000-0000-000000000000";
+    assert_eq!(keep(stale, "'page 8'").unwrap().trim(), "lease_lost");
+    assert!(keep(token, "NULL").unwrap_err().to_string().contains("state is null"));
+    let large = keep(token, "convert_to(repeat('x', 65537), 'UTF8')").unwrap_err().to_string();
+    assert!(large.contains("state has 65537 bytes"), "{large}");
+    database.psql(&format!("SELECT gristmill.retry({id}, '{token}', '0 seconds')")).unwrap();
+    assert_eq!(keep(token, "'late'").unwrap().trim(), "lease_lost");
+    let shown = "SELECT convert_from(t.checkpoint, 'UTF8') FROM gristmill.tasks t";
+    assert_eq!(database.psql(shown).unwrap().trim(), "page 7");
+    let claim = claim(&store, "q", 1).await;
+    assert_eq!(claim.tasks[0].checkpoint.as_deref(), Some(&b"page 7"[..]));
+    assert_eq!(store.check().await.unwrap(), []);
+    crate::support::done(&store, &claim).await;
+    let left = database.psql("SELECT count(*) FROM gristmill.checkpoint").unwrap();
+    assert_eq!(left.trim(), "0", "it goes with its task");
+    assert_eq!(keep(token, "'late'").unwrap().trim(), "gone");
+}

@@ -36,7 +36,8 @@ VALUES (:queue, :priority, :run_at, :id, :source, :grp, :delayed);
 
 -- name: put_replace
 UPDATE gristmill_task
-   SET priority = :priority, run_at = :run_at, encoding = :encoding, headers = :headers, settings = :settings, payload = :payload, checksum = :checksum
+   SET priority = :priority, run_at = :run_at, encoding = :encoding, headers = :headers, settings = :settings, payload = :payload, checksum = :checksum,
+       checkpoint = NULL
  WHERE id = :id;
 
 -- name: put_id_known
@@ -59,9 +60,9 @@ SELECT place, id FROM gristmill_task WHERE queue = :queue AND key = :key AND pla
 INSERT INTO gristmill_task
     (id, queue, key, place, blocked, unique_active, priority, run_at, created_at, attempts, claims,
      expiries, encoding, grp, source, headers, settings, payload, prev_run_at, claimed_at, failed_at, error,
-     history, note, note_by, checksum)
+     history, note, note_by, checksum, checkpoint)
 VALUES (:id, :queue, :key, :place, :blocked, :unique_active, :priority, :run_at, :created_at, :attempts, :claims, :expiries, :encoding, :grp, :source, :headers, :settings, :payload, :prev_run_at, :claimed_at, :failed_at,
-        :error, :history, :note, :note_by, :checksum);
+        :error, :history, :note, :note_by, :checksum, :checkpoint);
 
 -- name: put_id_clamp
 -- No caller's id is known for longer than its queue says: the clock that says so

@@ -4,7 +4,10 @@
 SELECT * FROM gristmill_shown WHERE id = :id;
 
 -- name: task_payload
-SELECT payload, checksum FROM gristmill_task WHERE id = :id;
+SELECT payload, checksum, checkpoint FROM gristmill_task WHERE id = :id;
+
+-- name: task_checkpoint
+UPDATE gristmill_task SET checkpoint = :checkpoint WHERE id = :id;
 
 -- name: task_stands
 SELECT 1 FROM gristmill_task WHERE id = :id AND place < 2;
@@ -53,7 +56,7 @@ DELETE FROM gristmill_failed WHERE id = :id;
 SELECT * FROM gristmill_shown_done WHERE id = :id;
 
 -- name: done_payload
-SELECT payload FROM gristmill_done WHERE id = :id;
+SELECT payload, NULL AS checksum, NULL AS checkpoint FROM gristmill_done WHERE id = :id;
 
 -- name: list_oldest
 SELECT * FROM gristmill_shown WHERE id > :from ORDER BY id LIMIT :limit;

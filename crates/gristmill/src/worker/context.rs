@@ -8,6 +8,7 @@ use gristmill_core::{
     Timestamp, Token, WorkerId,
 };
 
+use super::checkpoint::Notes;
 use super::lease::Lease;
 use crate::draft::{TRACEPARENT, TRACESTATE};
 use crate::inside::{Transaction, Within};
@@ -43,6 +44,8 @@ pub struct Context {
     task: Arc<ClaimedTask>,
     lease: Arc<Lease>,
     follow_ups: Arc<Mutex<Vec<FollowUp>>>,
+    /// What is kept for the next attempt, once somebody asked.
+    notes: Arc<tokio::sync::Mutex<Option<Notes>>>,
 }
 
 impl Context {
@@ -67,6 +70,7 @@ impl Context {
             task,
             lease,
             follow_ups: Arc::default(),
+            notes: Arc::default(),
         }
     }
 
@@ -185,6 +189,10 @@ impl Context {
 
     pub(crate) fn task(&self) -> &Arc<ClaimedTask> {
         &self.task
+    }
+
+    pub(super) fn noted(&self) -> &tokio::sync::Mutex<Option<Notes>> {
+        &self.notes
     }
 
     pub(crate) fn lease(&self) -> &Arc<Lease> {

@@ -21,6 +21,7 @@ mod aside;
 mod attempt;
 mod batch;
 mod beat;
+mod checkpoint;
 mod context;
 mod crew;
 mod follower;

@@ -11,6 +11,7 @@
 mod bulk;
 mod bulk_beside;
 mod causes;
+mod checkpoint;
 mod clock;
 mod clock_jumps;
 mod compile_errors;

@@ -38,10 +38,16 @@ macro_rules! defects {
         }
 
         impl Defect {
-            /// Whether it shows only with words that the histories do not use: capitals
-            /// and long payloads.
+            /// Whether it shows only with words that the histories do not use: capitals,
+            /// long payloads and checkpoints.
             pub(crate) const fn is_beyond_histories(self) -> bool {
-                matches!(self, Defect::FoldsKeys | Defect::CutsLongPayloads)
+                matches!(
+                    self,
+                    Defect::FoldsKeys
+                        | Defect::CutsLongPayloads
+                        | Defect::ForgetsCheckpoints
+                        | Defect::KeepsStaleCheckpoints
+                )
             }
         }
 
@@ -80,6 +86,10 @@ defects! {
     FailsInSilence => "rule_04",
     /// What a task says for itself is heard and not kept.
     ForgetsOwnSettings => "rule_04",
+    /// What a handler keeps is answered and forgotten.
+    ForgetsCheckpoints => "verb_checkpoint",
+    /// Whoever was given the task once may keep something of it.
+    KeepsStaleCheckpoints => "verb_checkpoint",
     /// First in, first out, whatever was said of priority and time.
     IgnoresPriority => "rule_05",
     /// A claim for one source gets any.

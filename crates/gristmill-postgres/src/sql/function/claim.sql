@@ -483,7 +483,8 @@ CREATE FUNCTION gristmill.claim_tasks(
     id bigint, payload bytea, encoding smallint, key text, grp text, source text,
     priority smallint, attempt integer, claims integer, created_at timestamptz,
     run_at timestamptz, prev_run_at timestamptz, headers text, settings text, expiries smallint,
-    concurrent integer, slot integer, failed bigint[], clean boolean, held_back bigint
+    concurrent integer, slot integer, failed bigint[], clean boolean, held_back bigint,
+    checkpoint bytea
 )
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off
@@ -531,7 +532,7 @@ BEGIN
             NULL::timestamptz, NULL::bigint, NULL::bigint, NULL::bytea, NULL::smallint,
             NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer, NULL::integer,
             NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::text,
-            NULL::smallint, NULL::integer, NULL::integer, NULL::bigint[], false, NULL::bigint;
+            NULL::smallint, NULL::integer, NULL::integer, NULL::bigint[], false, NULL::bigint, NULL::bytea;
         RETURN;
     END IF;
     v_clean := NOT EXISTS (SELECT 1 FROM gristmill.deadline d
@@ -621,7 +622,7 @@ BEGIN
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
             NULL::timestamptz, NULL::text, NULL::text, NULL::smallint, NULL::integer,
-            NULL::integer, v_failed, v_clean, v_held;
+            NULL::integer, v_failed, v_clean, v_held, NULL::bytea;
         RETURN;
     END IF;
     IF v_queue.count OR v_queue.slots IS NOT NULL THEN
@@ -647,7 +648,7 @@ BEGIN
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
             NULL::timestamptz, NULL::text, NULL::text, NULL::smallint, NULL::integer,
-            NULL::integer, v_failed, v_clean, NULL::bigint;
+            NULL::integer, v_failed, v_clean, NULL::bigint, NULL::bytea;
     END IF;
     IF v_lease < v_queue.lease AND v_lease < gristmill.longest_quiet() THEN
         -- It may run out before the others look again by themselves.
@@ -665,13 +666,17 @@ BEGIN
                       t.error, t.history, t.note, t.note_by)::gristmill.held AS task,
                   t.id, t.payload, t.encoding, t.key, t.grp, t.source, t.priority,
                   t.attempts, t.claims, t.created_at, t.run_at, t.prev_run_at, t.headers, t.settings,
-                  t.expiries
+                  t.expiries,
+                  -- Whoever was not claimed before has kept nothing.
+                  CASE WHEN t.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c
+                                                WHERE c.id = t.id) END AS checkpoint
     ), leased AS (
         INSERT INTO gristmill.lease (token, claimed_at, queue, slot, grp, worker, open, keyed,
-            keys, ids, tasks)
+            keys, kept, ids, tasks)
         SELECT p_token, v_now, v_queue.number, v_slot, v_group, p_worker, array_agg(g.id ORDER BY g.id),
                array_agg(g.id) FILTER (WHERE g.key IS NOT NULL),
-               array_agg(g.key) FILTER (WHERE g.key IS NOT NULL), array_agg(g.id),
+               array_agg(g.key) FILTER (WHERE g.key IS NOT NULL),
+               nullif(bool_or(g.checkpoint IS NOT NULL), false), array_agg(g.id),
                array_agg(g.task)
           FROM gone g
     ), ending AS (
@@ -690,7 +695,7 @@ BEGIN
     SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, g.id, g.payload, g.encoding,
            g.key::text, g.grp::text, g.source::text, g.priority, g.attempts + 1, g.claims + 1,
            g.created_at, g.run_at, g.prev_run_at, g.headers::text, g.settings::text, g.expiries, v_count, v_slot,
-           NULL::bigint[], v_clean, NULL::bigint
+           NULL::bigint[], v_clean, NULL::bigint, g.checkpoint
       FROM gone g;
 END
 $$;

@@ -5,7 +5,7 @@
 -- 2 another task has its key's place, 3 refused (detail says why).
 CREATE FUNCTION gristmill.import_one(
     p_queue gristmill.queue, p_mark text, p_failed boolean, p_task gristmill.task,
-    p_until timestamptz, p_now timestamptz
+    p_until timestamptz, p_checkpoint bytea, p_now timestamptz
 ) RETURNS gristmill.put_answer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -59,6 +59,9 @@ BEGIN
             v_task.source, v_task.headers, v_task.settings, v_task.payload, v_task.prev_run_at,
             v_task.claimed_at, v_task.settled, v_task.error, v_task.history, v_task.note, v_task.note_by,
             v_task.failed_at);
+        IF p_checkpoint IS NOT NULL THEN
+            INSERT INTO gristmill.checkpoint (id, state) VALUES (v_task.id, p_checkpoint);
+        END IF;
         INSERT INTO gristmill.delta (at, queue, failed_now, put)
         VALUES (p_now, p_queue.number, 1, 1);
         RETURN ROW(0, v_task.id, NULL, NULL, NULL)::gristmill.put_answer;
@@ -103,6 +106,9 @@ BEGIN
         DELETE FROM gristmill.put_id i WHERE i.queue = p_queue.number AND i.id = p_mark;
         RETURN ROW(2, v_holder, NULL, NULL, NULL)::gristmill.put_answer;
     END IF;
+    IF p_checkpoint IS NOT NULL THEN
+        INSERT INTO gristmill.checkpoint (id, state) VALUES (v_task.id, p_checkpoint);
+    END IF;
     IF v_task.delayed THEN
         INSERT INTO gristmill.delayed (run_at, id, queue)
         VALUES (v_task.run_at, v_task.id, p_queue.number);
@@ -128,7 +134,7 @@ $$;
 -- when there is no such queue.
 CREATE FUNCTION gristmill.import_many(
     p_queue text, p_marks text[], p_failed boolean[], p_facts text[], p_payloads bytea[],
-    p_kept bigint, p_now timestamptz DEFAULT NULL
+    p_kept bigint, p_now timestamptz DEFAULT NULL, p_checkpoints bytea[] DEFAULT NULL
 ) RETURNS TABLE (
     outcome smallint, id bigint, detail text, bind_table text, bind_column text
 )
@@ -148,7 +154,7 @@ BEGIN
         v_task := jsonb_populate_record(NULL::gristmill.task, p_facts[i]::jsonb);
         v_task.payload := p_payloads[i];
         v_answer := gristmill.import_one(v_queue, p_marks[i], p_failed[i], v_task,
-            gristmill.later(v_now, gristmill.span(p_kept)), v_now);
+            gristmill.later(v_now, gristmill.span(p_kept)), p_checkpoints[i], v_now);
         RETURN QUERY SELECT v_answer.outcome, v_answer.id, v_answer.detail, v_queue.bind_table,
                             v_queue.bind_column;
     END LOOP;

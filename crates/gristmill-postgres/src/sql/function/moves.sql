@@ -63,6 +63,14 @@ BEGIN
 END
 $$;
 
+-- What tasks that are over had kept goes with them.
+CREATE FUNCTION gristmill.forget_kept(p_ids bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM gristmill.checkpoint c WHERE c.id = ANY (p_ids);
+END
+$$;
+
 -- The line that an ended attempt gets in its task's history, as a list of one.
 CREATE FUNCTION gristmill.history_entry(
     p_worker text, p_began timestamptz, p_outcome text, p_error text, p_now timestamptz
@@ -225,7 +233,8 @@ BEGIN
                array_agg(e.position) AS positions,
                array_agg(e.became) AS became,
                array_agg(CASE WHEN e.became = 1 THEN e.next_run_at END) AS run_ats,
-               array_agg(e.id) FILTER (WHERE e.became = 2) AS failed
+               array_agg(e.id) FILTER (WHERE e.became = 2) AS failed,
+               array_agg(e.id) FILTER (WHERE e.became IN (0, 3)) AS over
           FROM ended e GROUP BY e.queue
     LOOP
         queue := v_some.queue;
@@ -236,6 +245,9 @@ BEGIN
         is_freed := v_some.freed IS NOT NULL
             AND gristmill.free_keys(queue, v_some.freed, v_some.is_active, p_now) > 0;
         is_woken := v_some.is_woken OR is_freed;
+        IF v_some.over IS NOT NULL THEN
+            PERFORM gristmill.forget_kept(v_some.over);
+        END IF;
         RETURN NEXT;
     END LOOP;
 END

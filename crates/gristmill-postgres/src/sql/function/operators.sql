@@ -19,7 +19,9 @@ SELECT s.id, q.name::text AS queue, s.state, s.blocked, s.key::text AS key,
                      'jitter', s.settings #> '{backoff,jitter}') END AS backoff,
        s.created_at, s.run_at, s.claimed_at, s.worker, s.until AS lease_until,
        s.cancel_requested, s.failed_at, s.note, s.note_by, s.resolved_by, s.resolved_at,
-       s.slot, s.history, s.payload AS raw
+       s.slot, s.history, s.payload AS raw,
+       CASE WHEN s.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c
+                                     WHERE c.id = s.id) END AS checkpoint
   FROM gristmill.shown s JOIN gristmill.queue q ON q.number = s.queue;
 
 -- One operator's step on one task.
@@ -58,11 +60,14 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION gristmill.retry_failed_task(id bigint, note text DEFAULT NULL) RETURNS text
+-- With fresh, what its handler had kept is forgotten.
+CREATE FUNCTION gristmill.retry_failed_task(
+    id bigint, note text DEFAULT NULL, fresh boolean DEFAULT false
+) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    RETURN gristmill.operate('retry', $1, $2);
+    RETURN gristmill.operate(CASE WHEN $3 THEN 'retry_fresh' ELSE 'retry' END, $1, $2);
 END
 $$;
 

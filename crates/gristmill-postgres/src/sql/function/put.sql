@@ -128,6 +128,10 @@ BEGIN
             -- Claimed or moved by somebody meanwhile: look again.
             CONTINUE WHEN NOT FOUND;
             PERFORM gristmill.recount(v_standing, v_run_at, v_delayed, p_now);
+            IF v_standing.claims > 0 THEN
+                -- It was kept about other data.
+                PERFORM gristmill.forget_kept(ARRAY[v_standing.id]);
+            END IF;
             v_answer := ROW(2, v_standing.id, NULL, NULL, NULL)::gristmill.put_answer;
             EXIT;
         END IF;

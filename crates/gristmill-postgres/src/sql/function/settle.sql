@@ -48,12 +48,13 @@ DECLARE
     v_emptied uuid[];
     v_tokens uuid[];
     v_ids    bigint[];
+    v_kept   bigint[];
 BEGIN
     FOR v_held IN
         -- Locked in the order of tokens, so that settlements, extensions and
         -- reclaims of the same leases wait for each other in one direction.
         WITH held AS MATERIALIZED (
-            SELECT l.token, l.queue, l.open, l.keyed, l.keys, q.slots, q.unique_active, g.ids,
+            SELECT l.token, l.queue, l.open, l.keyed, l.keys, l.kept, q.slots, q.unique_active, g.ids,
                    l.open = g.ids AS is_whole, cardinality(l.open) < cardinality(l.ids) AS is_rest
               FROM (SELECT u.token, array_agg(DISTINCT u.id ORDER BY u.id) AS ids
                       FROM unnest(p_tokens, p_ids) AS u (token, id)
@@ -123,6 +124,9 @@ BEGIN
                 woken := woken || v_queue;
             END IF;
         END IF;
+        IF v_held.kept THEN
+            v_kept := v_kept || ARRAY(SELECT unnest(v_done) EXCEPT SELECT unnest(v_gone));
+        END IF;
         IF v_held.slots IS NOT NULL THEN
             -- A slot is free again: a task of the group may be claimable.
             woken := woken || v_queue;
@@ -131,6 +135,9 @@ BEGIN
     IF v_count > 0 THEN
         INSERT INTO gristmill.delta (at, queue, processing, done)
         VALUES (p_now, v_queue, -v_count, v_count);
+    END IF;
+    IF v_kept IS NOT NULL THEN
+        PERFORM gristmill.forget_kept(v_kept);
     END IF;
     IF v_empty THEN
         v_emptied := ARRAY(SELECT l.token FROM gristmill.lease l
@@ -912,5 +919,56 @@ BEGIN
       LEFT JOIN LATERAL (SELECT x.* FROM gristmill.lease x WHERE x.token = p.token LIMIT 1) l
              ON true
      ORDER BY g.position;
+END
+$$;
+
+-- Keeps what handlers want their tasks' next attempts to have, in place of what was
+-- kept before; nothing at all forgets it. One answer each, in order: 0 kept, 2 gone,
+-- 3 lease lost. The lease is held meanwhile, so that whoever takes it away comes before
+-- or after. Its row is written only the first time: settlements in transactions that
+-- began before would fail.
+CREATE FUNCTION gristmill.checkpoint_many(
+    p_tokens uuid[], p_ids bigint[], p_states bytea[], p_own boolean DEFAULT false
+) RETURNS smallint[]
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    v_answers smallint[] := array_fill(0::smallint, ARRAY[cardinality(p_ids)]);
+    v_one     record;
+    v_lease   record;
+BEGIN
+    IF p_own AND NOT EXISTS (
+        SELECT 1 FROM gristmill.lease l,
+               LATERAL (SELECT x.relaxed FROM gristmill.queue x
+                         WHERE x.number = l.queue OFFSET 0) q
+         WHERE l.token = ANY (p_tokens) AND NOT q.relaxed) THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    FOR v_one IN
+        -- In the order of tokens, as settlements are.
+        SELECT u.token, u.id, u.state, u.nth::integer AS nth
+          FROM unnest(p_tokens, p_ids, p_states) WITH ORDINALITY AS u (token, id, state, nth)
+         ORDER BY u.token, u.nth
+    LOOP
+        SELECT l.kept INTO v_lease FROM gristmill.lease l
+         WHERE l.token = v_one.token AND v_one.id = ANY (l.open) FOR UPDATE;
+        IF NOT FOUND THEN
+            v_answers[v_one.nth] := CASE WHEN EXISTS (
+                SELECT 1 FROM gristmill.standing(v_one.id)) THEN 3 ELSE 2 END;
+            CONTINUE;
+        END IF;
+        IF v_one.state = '' THEN
+            DELETE FROM gristmill.checkpoint c WHERE c.id = v_one.id;
+            CONTINUE;
+        END IF;
+        IF v_lease.kept IS NULL THEN
+            UPDATE gristmill.lease l SET kept = true WHERE l.token = v_one.token;
+        END IF;
+        INSERT INTO gristmill.checkpoint (id, state) VALUES (v_one.id, v_one.state)
+        ON CONFLICT (id) DO UPDATE SET state = excluded.state;
+    END LOOP;
+    RETURN v_answers;
 END
 $$;

@@ -353,6 +353,7 @@ BEGIN
             DELETE FROM gristmill.lease l WHERE l.token = ANY (v_tokens);
             PERFORM gristmill.end_deadlines(v_tokens);
             v_gone := gristmill.take_out(p_queue, v_ids, v_now) || v_cut;
+            PERFORM gristmill.forget_kept(v_gone);
             -- A key is freed with its task, and only so: else two of one key
             -- would run.
             v_missed := ARRAY(SELECT unnest(v_ids) EXCEPT SELECT unnest(v_gone));
@@ -378,11 +379,11 @@ BEGIN
                             WHERE t.key = ANY (v_keys) AND t.queue = p_queue AND NOT t.in_flight
                             ORDER BY t.key FOR UPDATE);
         v_waiting := gristmill.take_out(p_queue, v_waiting, v_now);
-        DELETE FROM gristmill.failed t
-         WHERE t.id = ANY (ARRAY(
-                   SELECT x.id FROM unnest(v_keys) AS k (key)
-                    CROSS JOIN LATERAL (SELECT f.id FROM gristmill.failed f
-                                         WHERE f.queue = p_queue AND f.key = k.key OFFSET 0) x));
+        v_ids := ARRAY(SELECT x.id FROM unnest(v_keys) AS k (key)
+                        CROSS JOIN LATERAL (SELECT f.id FROM gristmill.failed f
+                                             WHERE f.queue = p_queue AND f.key = k.key OFFSET 0) x);
+        PERFORM gristmill.forget_kept(v_waiting || v_ids);
+        DELETE FROM gristmill.failed t WHERE t.id = ANY (v_ids);
         GET DIAGNOSTICS v_failed = ROW_COUNT;
         DELETE FROM gristmill.done t
          WHERE t.id = ANY (ARRAY(

@@ -232,7 +232,7 @@ CREATE FUNCTION gristmill.claim(
     id bigint, token uuid, payload jsonb, raw bytea, headers jsonb, key text, "group" text,
     source_of text, priority smallint, attempt integer, claims integer, created_at timestamptz,
     run_at timestamptz, lease_until timestamptz, concurrent integer, slot integer,
-    timeout interval
+    timeout interval, checkpoint bytea
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -256,7 +256,8 @@ BEGIN
            c.key, c.grp, c.source, c.priority, c.attempt, c.claims, c.created_at, c.run_at,
            c.now + gristmill.span(c.lease), c.concurrent, c.slot,
            CASE WHEN c.settings IS NOT NULL
-                THEN gristmill.span(gristmill.own_number(c.settings::jsonb, '{timeout}', 1, NULL)) END
+                THEN gristmill.span(gristmill.own_number(c.settings::jsonb, '{timeout}', 1, NULL)) END,
+           c.checkpoint
       FROM gristmill.claim_tasks($1, least($2, 1000), v_lease,
                coalesce($5, 'sql-' || pg_backend_pid()), $4, v_token) c
      WHERE c.id IS NOT NULL
@@ -385,6 +386,24 @@ BEGIN
     PERFORM gristmill.check_lease($2);
     RETURN QUERY SELECT e.extended, e.cancelled, e.lost
       FROM gristmill.extend_many(ARRAY[$1], ARRAY[($2 * 1000000)::bigint]) e;
+END
+$$;
+
+-- Keeps bytes, up to 64 KiB, for the next attempt of a task, in place of what was kept
+-- before; none forget it. Answers kept, gone or lease_lost. The lease is held until the
+-- transaction ends, so keep that short.
+CREATE FUNCTION gristmill.checkpoint(id bigint, token uuid, state bytea) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM gristmill.check_held($1, $2);
+    PERFORM gristmill.must_be('state', $3 IS NULL, 'what is kept; no bytes at all forget it');
+    IF octet_length($3) > 65536 THEN
+        PERFORM gristmill.refuse('state',
+            format('has %s bytes and 65536 are allowed', octet_length($3)));
+    END IF;
+    RETURN (ARRAY['kept', NULL, 'gone', 'lease_lost'])
+        [(gristmill.checkpoint_many(ARRAY[$2], ARRAY[$1], ARRAY[$3]))[1] + 1];
 END
 $$;
 

@@ -97,6 +97,7 @@ BEGIN
         IF FOUND THEN
             PERFORM gristmill.count_out(v_task, p_now);
             DELETE FROM gristmill.task t WHERE t.id = p_id;
+            PERFORM gristmill.forget_kept(ARRAY[p_id]);
             INSERT INTO gristmill.delta (at, queue, cancelled) VALUES (p_now, v_task.queue, 1);
             IF v_task.in_flight AND v_task.key IS NOT NULL
                AND gristmill.free_keys(v_task.queue, ARRAY[v_task.key], true, p_now) > 0 THEN
@@ -132,7 +133,7 @@ BEGIN
             SELECT * INTO v_queue FROM gristmill.queue q WHERE q.number = v_task.queue;
             v_task.note := coalesce(p_note, v_task.note);
             v_task.note_by := CASE WHEN p_note IS NULL THEN v_task.note_by ELSE p_by END;
-            IF p_action = 'retry' THEN
+            IF p_action IN ('retry', 'retry_fresh') THEN
                 other := gristmill.stand_again(v_task, v_queue, p_now);
                 IF other IS NOT NULL THEN
                     answer := 'duplicate';
@@ -154,6 +155,9 @@ BEGIN
                 VALUES (p_now, v_task.queue, -1, 1, (v_queue.keep_done IS NOT NULL)::integer);
             END IF;
             DELETE FROM gristmill.failed t WHERE t.id = p_id;
+            IF p_action <> 'retry' THEN
+                PERFORM gristmill.forget_kept(ARRAY[p_id]);
+            END IF;
             answer := 'moved';
             RETURN;
         END IF;
@@ -477,20 +481,25 @@ CREATE FUNCTION gristmill.forget_failed(p_limit integer, p_now timestamptz) RETU
 LANGUAGE plpgsql AS $$
 DECLARE
     v_queue record;
+    v_ids   bigint[];
     v_step  bigint;
     v_gone  bigint := 0;
 BEGIN
     FOR v_queue IN
         SELECT q.number, q.keep_failed FROM gristmill.queue q WHERE q.keep_failed IS NOT NULL
     LOOP
-        DELETE FROM gristmill.failed d
-         WHERE d.ctid = ANY (ARRAY(
-                   SELECT x.ctid FROM gristmill.failed x
-                    WHERE x.queue = v_queue.number
-                      AND x.failed_at <= p_now - v_queue.keep_failed
-                    ORDER BY x.failed_at LIMIT p_limit - v_gone FOR UPDATE SKIP LOCKED));
-        GET DIAGNOSTICS v_step = ROW_COUNT;
+        WITH gone AS (
+            DELETE FROM gristmill.failed d
+             WHERE d.ctid = ANY (ARRAY(
+                       SELECT x.ctid FROM gristmill.failed x
+                        WHERE x.queue = v_queue.number
+                          AND x.failed_at <= p_now - v_queue.keep_failed
+                        ORDER BY x.failed_at LIMIT p_limit - v_gone FOR UPDATE SKIP LOCKED))
+            RETURNING d.id
+        )
+        SELECT array_agg(g.id), count(*) INTO v_ids, v_step FROM gone g;
         IF v_step > 0 THEN
+            PERFORM gristmill.forget_kept(v_ids);
             INSERT INTO gristmill.delta (at, queue, failed_now, discarded)
             VALUES (p_now, v_queue.number, -v_step, v_step);
             v_gone := v_gone + v_step;

@@ -221,6 +221,7 @@ CREATE TYPE gristmill.held AS (
 --   ids, tasks  every task of the claim as it was before it, in its order
 --   keyed, keys the ids that have a key, and their keys
 --   cancelled   open ids an operator wants ended; lost: ids whose subject went
+--   kept        one of its tasks may have a row in `checkpoint`; null: none has
 -- tasks are rows of `task`, so that table can be given a nullable column only, at its
 -- end: PostgreSQL refuses to rewrite a table whose row type another one uses. A step
 -- that adds one adds it to `task`, `failed` and `done` alike, which move whole, and
@@ -240,6 +241,7 @@ CREATE TABLE gristmill.lease (
     keys       text[],
     cancelled  bigint[],
     lost       bigint[],
+    kept       boolean,
     ids        bigint[]    NOT NULL,
     tasks      gristmill.held[] NOT NULL,
     PRIMARY KEY (token)
@@ -276,6 +278,19 @@ CREATE TABLE gristmill.deadline (
 );
 -- Without the token, or a look for one token could be a walk over this index.
 CREATE INDEX deadline_until ON gristmill.deadline (queue, until);
+
+-- What handlers kept for the next attempts of their tasks. Apart from the task, which
+-- moves from table to table: a task that keeps nothing costs nothing more. Only one
+-- that was claimed can have a row, so nobody looks for one of any other.
+CREATE TABLE gristmill.checkpoint (
+    id    bigint NOT NULL PRIMARY KEY,
+    state bytea  NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 1000,
+    toast.autovacuum_vacuum_cost_delay = 0
+);
 
 -- Settlements in a caller's transaction, carried out by a trigger as it commits:
 -- until then they hold nothing. Only their own transaction ever sees a row.

@@ -59,7 +59,10 @@ CREATE TABLE gristmill_task (
     note             TEXT,
     note_by          TEXT,
     resolved_by      TEXT,
-    resolved_at      INTEGER
+    resolved_at      INTEGER,
+    -- What the handler kept for the next attempt, behind eight bytes of checksum.
+    -- Last, and null of most: then reading the others costs no more.
+    checkpoint       BLOB
 );
 
 -- The two places of a key, one task each, refused by the database itself. Few

@@ -59,7 +59,8 @@ SELECT e.id, q.name AS queue, e.state, e.blocked, e.key, e.grp AS "group", e.sou
        e.note, e.note_by, e.resolved_by,
        strftime('%Y-%m-%dT%H:%M:%S', e.resolved_at / 1000000, 'unixepoch')
            || printf('.%06dZ', e.resolved_at % 1000000) AS resolved_at,
-       l.slot, e.history, e.payload AS raw
+       l.slot, e.history, e.payload AS raw,
+       (SELECT substr(t.checkpoint, 9) FROM gristmill_task t WHERE t.id = e.id) AS checkpoint
   FROM every e
   JOIN gristmill_queue q ON q.number = e.queue
   LEFT JOIN gristmill_lease l ON l.number = e.lease;

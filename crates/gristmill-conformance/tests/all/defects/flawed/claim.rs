@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    Claim, ClaimRequest, Clock, ExtendAnswer, Extension, ListRequest, Outcome, Result, Settlement,
-    State, Store, SweepReport, Task, TaskFilter, Token, When,
+    Checkpoint, CheckpointAnswer, Claim, ClaimRequest, Clock, ExtendAnswer, Extension, Kept,
+    ListRequest, Outcome, Result, Settlement, State, Store, SweepReport, Task, TaskFilter, Token,
+    When,
 };
 
 use super::{Defect, Flawed, lock};
@@ -124,6 +125,29 @@ impl Flawed {
             report.failed.clear();
         }
         Ok(report)
+    }
+
+    pub(super) async fn flawed_checkpoint(
+        &self,
+        mut checkpoints: Vec<Checkpoint>,
+    ) -> Result<Vec<CheckpointAnswer>> {
+        match self.defect {
+            Some(Defect::ForgetsCheckpoints) => {
+                for checkpoint in &mut checkpoints {
+                    if checkpoint.state.len() <= self.limits().checkpoint_bytes {
+                        checkpoint.state = Kept::from(Vec::new());
+                    }
+                }
+            }
+            Some(Defect::KeepsStaleCheckpoints) => {
+                for checkpoint in &mut checkpoints {
+                    let holder = lock(&self.shared.tokens).get(&checkpoint.id).copied();
+                    checkpoint.token = holder.unwrap_or(checkpoint.token);
+                }
+            }
+            _ => {}
+        }
+        self.inner().checkpoint(checkpoints).await
     }
 
     pub(super) async fn flawed_extend(

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gristmill_core::{
-    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer, Extension,
-    Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits, ListRequest, Minute,
-    Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue, QueueName,
-    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
-    Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId, WorkerReport,
-    WorkerView,
+    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    ContractChange, Declaration, Declared, Document, DocumentAnswer, DocumentChange, DocumentList,
+    ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership,
+    Limits, ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport,
+    PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName,
+    SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark,
+    WorkerId, WorkerReport, WorkerView,
 };
 
 use super::{Defect, Flawed};
@@ -35,6 +35,11 @@ impl Store for Flawed {
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.write_the_unwritten().await?;
         self.flawed_extend(extensions).await
+    }
+
+    async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
+        self.write_the_unwritten().await?;
+        self.flawed_checkpoint(checkpoints).await
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_state(mill.clone());
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let listener = tokio::net::TcpListener::bind(&address).await?;
-    println!("http://{address}/metrics; Ctrl-C ends it");
+    println!("http://{}/metrics; Ctrl-C ends it", listener.local_addr()?);
     let worker = Worker::new(&mill).processors(4).handle(send).start().await?;
     axum::serve(listener, app)
         .with_graceful_shutdown(async { tokio::signal::ctrl_c().await.unwrap_or_default() })

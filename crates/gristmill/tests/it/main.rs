@@ -18,6 +18,7 @@ mod compile_errors;
 mod contract;
 mod copy;
 mod copy_back;
+mod examples;
 mod faulty;
 mod features;
 mod handlers;

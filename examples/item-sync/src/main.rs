@@ -59,7 +59,7 @@ async fn run(args: Args) -> Result<()> {
                 let synced = input(file)
                     .and_then(|input| sync::sync(&mill, items.as_mut(), input, usize::from(chunk)));
                 let file = file.display();
-                println!("{file}: {}", synced.map_err(|error| format!("{file}: {error}"))?);
+                println!("{file}: {}", synced.map_err(|error| format!("{file}: {error:#}"))?);
             }
             Ok(mill.close().await?)
         }

@@ -77,7 +77,7 @@ pub(crate) fn sync(
     match read {
         Ok(()) => Ok(report),
         Err(error) => Err(format!(
-            "{error}; {} items in {} chunks stand, sync the file again to complete it",
+            "{error:#}; {} items in {} chunks stand, sync the file again to complete it",
             report.items, report.chunks
         )
         .into()),

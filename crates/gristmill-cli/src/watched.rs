@@ -1,6 +1,6 @@
 //! Files that are looked at now and then, to see that somebody changed one.
 //!
-//! A look a second is cheap, works on every file system, and sees what replaces a file
+//! Two looks a second are cheap, work on every file system, and see what replaces a file
 //! or the link to it, which notices of the operating system about a file do not.
 
 use std::os::unix::fs::MetadataExt;

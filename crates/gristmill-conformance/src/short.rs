@@ -2,7 +2,10 @@
 //! port's verbs ([`short_verbs!`](crate::short_verbs)), each of which panics when
 //! the store errs.
 
-use gristmill_core::{Claim, NewTask, Outcome, Payload, PutRequest, QueueName, Settlement};
+use gristmill_core::{
+    Claim, ClaimRequest, NewTask, Outcome, Payload, PutRequest, QueueName, Settlement, Token,
+    WorkerId,
+};
 
 /// A queue's name.
 #[must_use]
@@ -26,6 +29,22 @@ pub fn keyed(key: &str) -> NewTask {
 #[must_use]
 pub fn request(queue: &str, tasks: Vec<NewTask>) -> PutRequest {
     PutRequest { queue: name(queue), tasks, atomic: false }
+}
+
+/// Asks for so many tasks.
+///
+/// # Panics
+/// When there are no random numbers.
+#[must_use]
+pub fn claim_request(queue: &str, max: usize) -> ClaimRequest {
+    ClaimRequest {
+        queue: name(queue),
+        max,
+        lease: None,
+        worker: WorkerId::new("w").expect("a name"),
+        source: None,
+        token: Token::random().expect("random"),
+    }
 }
 
 /// The same outcome for all tasks of a claim.
@@ -68,14 +87,7 @@ macro_rules! short_verbs {
             queue: &str,
             max: usize,
         ) -> gristmill_core::Claim {
-            let request = gristmill_core::ClaimRequest {
-                queue: $crate::short::name(queue),
-                max,
-                lease: None,
-                worker: gristmill_core::WorkerId::new("w").expect("a name"),
-                source: None,
-                token: gristmill_core::Token::random().expect("random"),
-            };
+            let request = $crate::short::claim_request(queue, max);
             gristmill_core::Store::claim(store, request).await.expect("claimed")
         }
 

@@ -3,10 +3,10 @@
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use gristmill_core::{ClaimRequest, Declaration, Store, Token, WorkerId};
+use gristmill_core::{Declaration, Store};
 use tokio::time::timeout;
 
-use crate::short::name;
+use crate::short::{claim_request, name};
 
 /// Longer than any test: as often does somebody look who is told of everything.
 pub const NEVER: Duration = Duration::from_secs(3_600);
@@ -24,15 +24,7 @@ async fn begin(mut waiting: Pin<&mut impl Future>) {
 
 /// How many tasks a claim of one handle gives.
 async fn claimed(store: &impl Store) -> usize {
-    let request = ClaimRequest {
-        queue: name("q"),
-        max: 9,
-        lease: None,
-        worker: WorkerId::new("w").expect("a name"),
-        source: None,
-        token: Token::random().expect("random"),
-    };
-    store.claim(request).await.expect("claimed").tasks.len()
+    store.claim(claim_request("q", 9)).await.expect("claimed").tasks.len()
 }
 
 /// One task is put on `q` by the producer's handle while the worker's waits, and the

@@ -82,16 +82,7 @@ impl Said {
     /// # Errors
     /// When no task can have them.
     pub fn settings(&self) -> Result<TaskSettings, Wrong> {
-        let mut own = TaskSettings::default();
-        if let Some(timeout) = self.patch.timeout {
-            own.set_timeout(timeout);
-        }
-        if let Some(max_attempts) = self.patch.max_attempts {
-            own.set_max_attempts(max_attempts);
-        }
-        if let Some(backoff) = self.patch.backoff {
-            own.set_backoff(backoff);
-        }
+        let own = TaskSettings::from(&self.patch);
         match own.fault() {
             None => Ok(own),
             Some(why) => {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::settings::SPAN_MAX;
-use crate::{Backoff, Settings};
+use crate::{Backoff, Settings, SettingsPatch};
 
 /// A task's own settings. Most tasks say nothing, and pay for it with one empty
 /// pointer.
@@ -112,6 +112,23 @@ impl TaskSettings {
             }
             _ => None,
         }
+    }
+}
+
+impl From<&SettingsPatch> for TaskSettings {
+    /// What it says that one task may have of its own.
+    fn from(patch: &SettingsPatch) -> Self {
+        let mut own = TaskSettings::default();
+        if let Some(timeout) = patch.timeout {
+            own.set_timeout(timeout);
+        }
+        if let Some(max_attempts) = patch.max_attempts {
+            own.set_max_attempts(max_attempts);
+        }
+        if let Some(backoff) = patch.backoff {
+            own.set_backoff(backoff);
+        }
+        own
     }
 }
 

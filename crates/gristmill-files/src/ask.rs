@@ -37,29 +37,25 @@ impl Desk<'_> {
         if !self.held.ledger.is_hollow(id) {
             return Ok(Some(known));
         }
-        match self.held.payload(id) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(Unread::Fault(error)) => {
-                self.broken = true;
-                Err(error)
-            }
-            Err(Unread::Lost(why)) => {
-                self.held.set_aside(id, &why, self.now)?;
-                Ok(None)
-            }
-        }
+        let read = self.held.payload(id);
+        self.of_file(id, read)
     }
-}
 
-impl Desk<'_> {
     /// What a task keeps, from memory or from its file. When that is damaged the task
     /// is set aside, and nothing is found of it.
     pub(crate) fn kept(&mut self, id: TaskId, known: Option<Kept>) -> Result<Option<Option<Kept>>> {
         if known.is_some() || self.held.ledger.checkpoint_mark(id).is_none() {
             return Ok(Some(known));
         }
-        match self.held.kept(id) {
-            Ok(kept) => Ok(Some(kept)),
+        let read = self.held.kept(id);
+        self.of_file(id, read)
+    }
+
+    /// What was read of a task's file. A task whose file is damaged is set aside, and
+    /// nothing is found of it.
+    fn of_file<T>(&mut self, id: TaskId, read: Result<T, Unread>) -> Result<Option<T>> {
+        match read {
+            Ok(found) => Ok(Some(found)),
             Err(Unread::Fault(error)) => {
                 self.broken = true;
                 Err(error)

@@ -55,24 +55,15 @@ pub fn task_settings_read(stored: &Value) -> Readable<TaskSettings> {
     // One at a time, so that one which is none does not take the others along.
     for (name, value) in said {
         let one = Value::Object([(name.clone(), value.clone())].into_iter().collect());
-        let mut own = read.value.clone();
-        let fault = match settings::read(&one) {
-            Ok(SettingsPatch { timeout: Some(timeout), .. }) => {
-                own.set_timeout(timeout);
-                own.fault()
-            }
-            Ok(SettingsPatch { max_attempts: Some(max_attempts), .. }) => {
-                own.set_max_attempts(max_attempts);
-                own.fault()
-            }
-            Ok(SettingsPatch { backoff: Some(backoff), .. }) => {
-                own.set_backoff(backoff);
-                own.fault()
-            }
-            _ => Some(format!("'{}' cannot be read", name.chars().take(80).collect::<String>())),
+        let own = settings::read(&one).map(|patch| TaskSettings::from(&patch));
+        let own = own.unwrap_or_default();
+        let fault = if own.is_empty() {
+            Some(format!("'{}' cannot be read", name.chars().take(80).collect::<String>()))
+        } else {
+            own.fault()
         };
         match fault {
-            None => read.value = own,
+            None => read.value.say(&own),
             Some(why) => {
                 read.fault.get_or_insert_with(|| format!("of its own settings, {why}"));
             }

@@ -9,11 +9,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use gristmill_conformance::short::{name, request, task};
+use gristmill_conformance::short::{claim_request, name, request, task};
 use gristmill_core::{
     ClaimRequest, Claims, Declaration, Durability, ListRequest, ManualClock, NewTask, Outcome,
     PutAnswer, Result, SettingsPatch, SettleAnswer, Settlement, Store, StoreError, TaskId, Token,
-    WorkerId,
 };
 use shaky::{Fault, Left, Shaky, World};
 use tempfile::TempDir;
@@ -71,18 +70,6 @@ struct Story {
     ids: BTreeMap<String, TaskId>,
     /// Answered as done.
     ended: Vec<TaskId>,
-}
-
-/// Asks for one task.
-fn claim() -> ClaimRequest {
-    ClaimRequest {
-        queue: name("q"),
-        max: 1,
-        lease: None,
-        worker: WorkerId::new("w").expect("a name"),
-        source: None,
-        token: Token::random().expect("random"),
-    }
 }
 
 fn folder() -> TempDir {
@@ -158,7 +145,7 @@ impl Story {
 
     /// Claims one task and settles it as done.
     async fn settle(&mut self, mut at: usize) -> bool {
-        let claim = claim();
+        let claim = claim_request("q", 1);
         let token = claim.token;
         let Ok(claim) = self.handle(at).claim(claim).await else {
             return false;
@@ -324,7 +311,7 @@ async fn a_durable_claim_is_a_fence_through_a_power_cut() {
         };
         story.handle(0).declare_queue(queue).await.expect("declared");
         story.handle(0).put(request("fenced", vec![task("1")])).await.expect("put");
-        let claim = || ClaimRequest { queue: name("fenced"), ..claim() };
+        let claim = || claim_request("fenced", 1);
         let first = story.handle(0).claim(claim()).await.expect("claimed");
         assert_eq!(first.tasks.first().map(|task| task.claims), Some(1));
         let place = folder();
@@ -354,7 +341,7 @@ async fn what_ended_unsynced_comes_back_whole() {
         story.handles.remove(0).close().await.expect("closed");
         story.handles.push(reopened(&story, 1));
         let token = Token::random().expect("random");
-        let claim = ClaimRequest { queue: name("relaxed"), token, ..claim() };
+        let claim = ClaimRequest { token, ..claim_request("relaxed", 1) };
         let claimed = story.handle(0).claim(claim).await.expect("claimed");
         let old = claimed.tasks.first().expect("a task").id;
         let done = Settlement::new(old, token, Outcome::Done);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gristmill::StoreError;
-use gristmill::port::{Clock, Document, DocumentAnswer, DocumentChange, SystemClock, WorkerId};
+use gristmill::port::{Document, DocumentAnswer, DocumentChange, WorkerId};
 
 use super::record::{OperationState, Record};
 use super::{ENDED, OPEN, Operations};
@@ -145,7 +145,11 @@ async fn end(
 async fn prune(operations: &Operations) -> Result<(), StoreError> {
     let ended = operations.read(ENDED).await?;
     let too_many = ended.len().saturating_sub(KEPT_MAX.saturating_sub(1));
-    let old = SystemClock::default().now().before(KEPT);
+    // By the store's clock, as all of them were written: another one may be years ahead.
+    let Some(now) = ended.iter().map(|(document, _)| document.changed_at).max() else {
+        return Ok(());
+    };
+    let old = now.before(KEPT);
     let is_old = |document: &Document| document.changed_at < old;
     for (at, (document, _)) in ended.iter().enumerate() {
         if at < too_many || is_old(document) {

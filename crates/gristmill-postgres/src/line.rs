@@ -25,6 +25,7 @@ const GIVES_UP_STANDBYS: &str = "SyncRepWaitForLSN";
 pub(crate) struct Line {
     cut: Option<oneshot::Sender<()>>,
     is_unsynced: Arc<AtomicBool>,
+    refuses_writes: Arc<AtomicBool>,
 }
 
 impl Line {
@@ -36,10 +37,23 @@ impl Line {
     ) -> Self {
         let (cut, end) = oneshot::channel();
         let is_unsynced = Arc::new(AtomicBool::new(false));
-        let unsynced = is_unsynced.clone();
+        let refuses_writes = Arc::new(AtomicBool::new(false));
+        let (unsynced, refuses) = (is_unsynced.clone(), refuses_writes.clone());
         driver.spawn(async move {
             let drive = async move {
-                while let Some(message) = poll_fn(|cx| link.poll_message(cx)).await {
+                let listens = heard.is_some();
+                let mut next = async || {
+                    poll_fn(|cx| {
+                        let message = link.poll_message(cx);
+                        // Whoever writes over its connection learns it by its answer.
+                        if listens {
+                            refuses.store(says_read_only(&link), Ordering::Release);
+                        }
+                        message
+                    })
+                    .await
+                };
+                while let Some(message) = next().await {
                     match message {
                         Ok(AsyncMessage::Notice(notice)) => {
                             // It comes before the answer that it is about.
@@ -71,7 +85,7 @@ impl Line {
                 },
             }
         });
-        Line { cut: Some(cut), is_unsynced }
+        Line { cut: Some(cut), is_unsynced, refuses_writes }
     }
 
     /// Lets go of the server at once, whatever it still owes.
@@ -87,4 +101,16 @@ impl Line {
     pub(crate) fn take_unsynced(&self) -> bool {
         self.is_unsynced.swap(false, Ordering::AcqRel)
     }
+
+    /// Whether the server said with its last answer that it takes no writes. Only
+    /// of a connection that listens, and not by a server before PostgreSQL 14.
+    pub(crate) fn refuses_writes(&self) -> bool {
+        self.refuses_writes.load(Ordering::Acquire)
+    }
+}
+
+/// What the server tells of itself, unasked, when it changes.
+fn says_read_only(link: &Link) -> bool {
+    let is_on = |name| link.parameter(name) == Some("on");
+    is_on("default_transaction_read_only") || is_on("in_hot_standby")
 }

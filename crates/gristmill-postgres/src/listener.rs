@@ -150,22 +150,22 @@ async fn listen(ear: &Ear, pool: &Pool, server: &Server) -> String {
     // Notices travel from where others write.
     let wanted = Wanted { need: Need::Write, limit, heard: Some(heard) };
     // Its line is cut when this ends: nobody waits for what it still owes.
-    let reached = match server.reach(&pool.driver, wanted).await {
+    let mut reached = match server.reach(&pool.driver, wanted).await {
         Ok(reached) => reached,
         Err(error) => return error.whole(),
     };
-    let Reached { client, mut line, .. } = reached;
-    let why = attend(ear, pool, &client, &mut notices).await;
-    line.cut();
+    let why = attend(ear, pool, &reached, &mut notices).await;
+    reached.line.cut();
     why
 }
 
 async fn attend(
     ear: &Ear,
     pool: &Pool,
-    client: &Client,
+    reached: &Reached,
     notices: &mut mpsc::Receiver<String>,
 ) -> String {
+    let Reached { client, line, session, .. } = reached;
     // Before anything can be heard: its answer would wait behind notices that nobody
     // takes yet.
     let attend = client.query_typed(pool.texts.of(Sql::Attend), &[]);
@@ -196,6 +196,11 @@ async fn attend(
             words = std::future::ready(meanwhile.pop_front()), if !meanwhile.is_empty() => Ok(words),
             heard = timeout_at(deadline, notices.recv()) => heard,
             _ = signs.tick() => match sign_of_life(client, notices, &mut meanwhile).await {
+                // Demoted, with its connections left alone: others write elsewhere,
+                // and their notices never come here.
+                Ok(()) if line.refuses_writes() && !session.is_read_only => {
+                    return "the server takes no writes any more".to_owned();
+                }
                 Ok(()) => continue,
                 Err(why) => return why,
             },

@@ -76,6 +76,22 @@ async fn from_a_frozen_primary_everything_moves_on() {
     traffic.end().await;
 }
 
+/// Nobody puts or claims here, so that no refused write tells it: it hears of the
+/// demotion where it listens, and not when it tries itself again after twenty
+/// seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_listens_to_a_demoted_primary_listens_elsewhere() {
+    let trio = Trio::start().await;
+    let worker = open(&trio.url()).await;
+    worker.mark();
+    until("listening", async || worker.hears_wake_ups()).await;
+    trio.primary.demote().unwrap();
+    trio.fail_over();
+    let listens = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
+    let there = async || trio.first.psql("postgres", listens).unwrap() == "1";
+    until("listening there", there).await;
+}
+
 /// Readers have something to look at while nobody takes writes. And a standby
 /// that is named first is passed over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,10 @@
 -- that say nothing but payloads, and perhaps keys, are plain statements besides, for the
 -- function around one INSERT costs more than the INSERT. They answer what the function
 -- does, or nothing at all where the queue needs more than they know of: then it is asked.
+--
+-- Their arrays stand in a SELECT of their own, so that no plan knows how long they are. A
+-- plan for three tasks looks cheaper than the one that is kept for any number, and would
+-- be made anew for each put, which takes longer than the put.
 
 -- name: put
 SELECT is_known, outcomes, ids, run_ats, sources, details, capacity, bind_table, bind_column
@@ -44,7 +48,7 @@ WITH q AS MATERIALIZED (
         payload)
     SELECT nextval('gristmill.task_id'), q.number, q.now, q.now, q.slotted, q.unique_active, $3,
            g.payload
-      FROM q, unnest($2::bytea[]) AS g (payload)
+      FROM q, unnest((SELECT $2::bytea[])) AS g (payload)
     RETURNING id
 ), counted AS (
     INSERT INTO gristmill.delta (at, queue, ready, put, refused)
@@ -70,7 +74,8 @@ WITH q AS MATERIALIZED (
     SELECT g.nth, g.key, g.payload, q.number, q.slotted, q.now,
            (SELECT s.id FROM gristmill.task s
              WHERE s.key = g.key AND s.queue = q.number AND NOT s.in_flight) AS stands
-      FROM q, unnest($2::bytea[], $3::text[]) WITH ORDINALITY AS g (payload, key, nth)
+      FROM q, unnest((SELECT $2::bytea[]), (SELECT $3::text[]))
+                  WITH ORDINALITY AS g (payload, key, nth)
 ), asked AS MATERIALIZED (
     SELECT l.*, CASE WHEN l.stands IS NULL THEN nextval('gristmill.task_id') END AS id
       FROM looked l
@@ -117,7 +122,7 @@ WITH q AS MATERIALIZED (
             OR x.capacity - gristmill.pending(x.number) >= cardinality($2::bytea[]))
 ), asked AS MATERIALIZED (
     SELECT nextval('gristmill.task_id') AS id, g.key, g.payload
-      FROM q, unnest($2::bytea[], $3::text[]) AS g (payload, key)
+      FROM q, unnest((SELECT $2::bytea[]), (SELECT $3::text[])) AS g (payload, key)
 ), entered AS (
     INSERT INTO gristmill.task (id, queue, run_at, created_at, blocked, slotted, encoding, key,
         payload)

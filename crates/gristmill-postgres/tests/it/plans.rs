@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::poll_fn;
 use gristmill_core::{NewTask, SettingsPatch, Start};
+use gristmill_postgres::tokio_postgres::types::{ToSql, Type};
 use gristmill_postgres::tokio_postgres::{self, AsyncMessage, NoTls};
 use serde_json::Value;
 
@@ -41,6 +42,54 @@ async fn plans(url: &str, call: &str, answers: usize) -> Vec<Value> {
     let texts = heard.lock().unwrap();
     let plans = texts.iter().filter_map(|text| text.split_once("plan:\n"));
     plans.map(|(_, plan)| serde_json::from_str(plan).expect("a plan")).collect()
+}
+
+/// The statements of plain puts, by their names.
+fn put_statement(name: &str) -> &'static str {
+    let all = include_str!("../../src/sql/put.sql");
+    let found = all.split("-- name: ").find_map(|text| text.strip_prefix(name));
+    found.expect("a statement of this name")
+}
+
+/// To plan a put takes longer than to carry it out.
+#[tokio::test]
+async fn plain_puts_are_not_planned_each_time() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    let client = application(&database.url()).await;
+    client.batch_execute("SET enable_seqscan = off").await.unwrap();
+    let (refused, patience, now) = (0i32, 10i32, None::<std::time::SystemTime>);
+    for name in ["put_plain", "put_keyed", "put_new"] {
+        let text = put_statement(name);
+        let keyed = [
+            Type::TEXT,
+            Type::BYTEA_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::INT2,
+            Type::INT4,
+            Type::INT4,
+            Type::TIMESTAMPTZ,
+        ];
+        let plain = [Type::TEXT, Type::BYTEA_ARRAY, Type::INT2, Type::INT4, Type::TIMESTAMPTZ];
+        let types = if name == "put_plain" { &plain[..] } else { &keyed[..] };
+        let statement = client.prepare_typed(text, types).await.unwrap();
+        for round in 0..20 {
+            let count = 1 + round % 8;
+            let payloads = vec![b"{}".as_slice(); count];
+            let keys: Vec<_> = (0..count).map(|nth| format!("{name} {round} {nth}")).collect();
+            let values: &[&(dyn ToSql + Sync)] = if name == "put_plain" {
+                &[&"q", &payloads, &0i16, &refused, &now]
+            } else {
+                &[&"q", &payloads, &keys, &0i16, &refused, &patience, &now]
+            };
+            client.query(&statement, values).await.unwrap();
+        }
+        // The server tries a few plans of each statement's own before it keeps one.
+        let planned = "SELECT generic_plans FROM pg_prepared_statements WHERE statement = $1";
+        let kept: i64 = client.query_one(planned, &[&text]).await.unwrap().get(0);
+        assert!(kept >= 14, "{name}: a kept plan served {kept} of 20 times");
+    }
 }
 
 /// Every node of a plan.

@@ -8,6 +8,7 @@ macro_rules! counters {
     ($( $(#[$doc:meta])* $name:ident ),+ $(,)?) => {
         /// What happened on a queue since it was declared.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[non_exhaustive]
         pub struct Counters { $( $(#[$doc])* pub $name: u64, )+ }
 
         impl Counters {

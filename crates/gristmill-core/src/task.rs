@@ -181,6 +181,7 @@ pub struct Note {
 
 /// One stored task.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Task {
     /// Its number.
     pub id: TaskId,
@@ -245,6 +246,43 @@ pub struct Task {
 }
 
 impl Task {
+    /// A task as it stands right after its put, without options. Whoever shows one
+    /// that has gone further sets the rest.
+    #[must_use]
+    pub fn new(id: TaskId, queue: QueueName, payload: Payload, created_at: Timestamp) -> Self {
+        Task {
+            id,
+            queue,
+            payload,
+            key: None,
+            group: None,
+            source: None,
+            priority: 0,
+            state: State::Pending,
+            blocked: false,
+            unique: Unique::default(),
+            attempts: 0,
+            claims: 0,
+            expiries: 0,
+            created_at,
+            run_at: created_at,
+            prev_run_at: None,
+            claimed_at: None,
+            lease: None,
+            cancel_requested: false,
+            failed_at: None,
+            error: None,
+            history: Vec::new(),
+            note: None,
+            resolved_by: None,
+            resolved_at: None,
+            headers: Headers::new(),
+            settings: TaskSettings::default(),
+            checkpoint: None,
+            damaged: None,
+        }
+    }
+
     /// How often it came back: attempts before the current or last one.
     #[must_use]
     pub const fn returns(&self) -> u32 {

@@ -328,37 +328,29 @@ impl Fields {
         let [created_at, run_at, prev_run_at, claimed_at, failed_at, resolved_at] = self.times;
         let [attempts, claims, expiries, started_releases, in_flight, cancel] = self.numbers;
         let note = note.map(|text| Note { text, by: note_by.unwrap_or_default() });
-        let task = Task {
-            id: self.id?,
-            queue: self.queue?,
-            payload: Payload { bytes: bytes::Bytes::new(), encoding: self.encoding? },
-            key,
-            group,
-            source,
-            priority: self.priority,
-            state,
-            blocked: false,
-            unique: self.unique?,
-            attempts,
-            claims,
-            expiries,
-            created_at: created_at?,
-            run_at: run_at?,
-            prev_run_at,
-            claimed_at,
-            lease: None,
-            cancel_requested: cancel != 0,
-            failed_at,
-            error,
-            history: self.history,
-            note,
-            resolved_by,
-            resolved_at,
-            headers: self.headers,
-            settings: self.settings,
-            checkpoint: None,
-            damaged: None,
-        };
+        let payload = Payload { bytes: bytes::Bytes::new(), encoding: self.encoding? };
+        let mut task = Task::new(self.id?, self.queue?, payload, created_at?);
+        task.key = key;
+        task.group = group;
+        task.source = source;
+        task.priority = self.priority;
+        task.state = state;
+        task.unique = self.unique?;
+        task.attempts = attempts;
+        task.claims = claims;
+        task.expiries = expiries;
+        task.run_at = run_at?;
+        task.prev_run_at = prev_run_at;
+        task.claimed_at = claimed_at;
+        task.cancel_requested = cancel != 0;
+        task.failed_at = failed_at;
+        task.error = error;
+        task.history = self.history;
+        task.note = note;
+        task.resolved_by = resolved_by;
+        task.resolved_at = resolved_at;
+        task.headers = self.headers;
+        task.settings = self.settings;
         let record = TaskRecord {
             task,
             payload_len: self.bytes?,
@@ -425,37 +417,26 @@ mod tests {
             own.set_max_attempts(None);
             own.set_timeout(std::time::Duration::from_millis(1));
         }
-        let task = Task {
-            id: TaskId(7),
-            queue: QueueName::new("a.b-c_d").unwrap_or_else(|_| unreachable!()),
-            payload: Payload::raw(""),
-            key,
-            group,
-            source: payload_len.is_multiple_of(2).then(|| "s".to_owned()),
-            priority: -3,
-            state: State::Pending,
-            blocked: false,
-            unique: Unique::Active,
-            attempts: 2,
-            claims: 9,
-            expiries: 1,
-            created_at: at,
-            run_at: Timestamp::MAX,
-            prev_run_at: Some(at),
-            claimed_at: Some(at),
-            lease: None,
-            cancel_requested: true,
-            failed_at: None,
-            error,
-            history: vec![attempt.clone(), Attempt { error: None, ..attempt }],
-            note: note.map(|text| Note { text, by: "ada".to_owned() }),
-            resolved_by: None,
-            resolved_at: Some(at),
-            headers: [(name, "v\n=".to_owned())].into(),
-            settings: own,
-            checkpoint: None,
-            damaged: None,
-        };
+        let queue = QueueName::new("a.b-c_d").unwrap_or_else(|_| unreachable!());
+        let mut task = Task::new(TaskId(7), queue, Payload::raw(""), at);
+        task.key = key;
+        task.group = group;
+        task.source = payload_len.is_multiple_of(2).then(|| "s".to_owned());
+        task.priority = -3;
+        task.unique = Unique::Active;
+        task.attempts = 2;
+        task.claims = 9;
+        task.expiries = 1;
+        task.run_at = Timestamp::MAX;
+        task.prev_run_at = Some(at);
+        task.claimed_at = Some(at);
+        task.cancel_requested = true;
+        task.error = error;
+        task.history = vec![attempt.clone(), Attempt { error: None, ..attempt }];
+        task.note = note.map(|text| Note { text, by: "ada".to_owned() });
+        task.resolved_at = Some(at);
+        task.headers = [(name, "v\n=".to_owned())].into();
+        task.settings = own;
         let settled = Some(Token::from_bytes([7; 16]));
         let checkpoint = task.source.as_deref().map(|_| CheckpointMark::of(b"kept"));
         TaskRecord { task, payload_len, checkpoint, in_flight: true, started_releases: 4, settled }

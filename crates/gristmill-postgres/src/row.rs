@@ -72,56 +72,47 @@ pub(crate) fn task(row: &Row) -> Result<Task> {
     let encoding = read.get(at!(Get.encoding), "encoding", codec::encoding_number(codec::STRANGE));
     let encoding = read.note(codec::encoding(encoding));
     let note: Option<String> = read.maybe(at!(Get.note), "note");
-    let mut task = Task {
-        id,
-        queue,
-        key: read.maybe(at!(Get.key), "key"),
-        group: read.maybe(at!(Get.grp), "group"),
-        source: read.maybe(at!(Get.source), "source"),
-        priority: read.get(at!(Get.priority), "priority", 0),
-        run_at: read.at(at!(Get.run_at), "run_at"),
-        created_at: read.at(at!(Get.created_at), "created_at"),
-        state,
-        blocked: read.get(at!(Get.blocked), "blocked", false),
-        unique: if read.get(at!(Get.unique_active), "unique", false) {
-            Unique::Active
-        } else {
-            Unique::Pending
-        },
-        attempts: small(read.get(at!(Get.attempts), "attempts", 0)),
-        claims: small(read.get(at!(Get.claims), "claims", 0)),
-        expiries: small(read.get::<i16>(at!(Get.expiries), "expiries", 0).into()),
-        payload: Payload {
-            encoding,
-            bytes: read.get(at!(Get.payload), "payload", Vec::new()).into(),
-        },
-        prev_run_at: read.maybe_at(at!(Get.prev_run_at), "prev_run_at"),
-        claimed_at: read.maybe_at(at!(Get.claimed_at), "claimed_at"),
-        error: read.maybe(at!(Get.error), "error"),
-        history: {
-            let stored = read.maybe(at!(Get.history), "history");
-            read.note(codec::history(stored))
-        },
-        note: note.map(|text| Note {
-            text,
-            by: read.maybe(at!(Get.note_by), "note_by").unwrap_or_default(),
-        }),
-        failed_at: read.maybe_at(at!(Get.failed_at), "failed_at"),
-        resolved_by: read.maybe(at!(Get.resolved_by), "resolved_by"),
-        resolved_at: read.maybe_at(at!(Get.resolved_at), "resolved_at"),
-        headers: {
-            let stored = read.maybe(at!(Get.headers), "headers");
-            read.note(codec::headers(stored))
-        },
-        settings: {
-            let stored = read.maybe(at!(Get.settings), "settings");
-            read.note(codec::task_settings(stored))
-        },
-        checkpoint: read.maybe::<Vec<u8>>(at!(Get.checkpoint), "checkpoint").map(Kept::from),
-        lease,
-        cancel_requested: read.get(at!(Get.cancel_requested), "cancel_requested", false),
-        damaged: None,
+    let payload =
+        Payload { encoding, bytes: read.get(at!(Get.payload), "payload", Vec::new()).into() };
+    let mut task = Task::new(id, queue, payload, read.at(at!(Get.created_at), "created_at"));
+    task.key = read.maybe(at!(Get.key), "key");
+    task.group = read.maybe(at!(Get.grp), "group");
+    task.source = read.maybe(at!(Get.source), "source");
+    task.priority = read.get(at!(Get.priority), "priority", 0);
+    task.run_at = read.at(at!(Get.run_at), "run_at");
+    task.state = state;
+    task.blocked = read.get(at!(Get.blocked), "blocked", false);
+    task.unique = if read.get(at!(Get.unique_active), "unique", false) {
+        Unique::Active
+    } else {
+        Unique::Pending
     };
+    task.attempts = small(read.get(at!(Get.attempts), "attempts", 0));
+    task.claims = small(read.get(at!(Get.claims), "claims", 0));
+    task.expiries = small(read.get::<i16>(at!(Get.expiries), "expiries", 0).into());
+    task.prev_run_at = read.maybe_at(at!(Get.prev_run_at), "prev_run_at");
+    task.claimed_at = read.maybe_at(at!(Get.claimed_at), "claimed_at");
+    task.error = read.maybe(at!(Get.error), "error");
+    task.history = {
+        let stored = read.maybe(at!(Get.history), "history");
+        read.note(codec::history(stored))
+    };
+    task.note = note
+        .map(|text| Note { text, by: read.maybe(at!(Get.note_by), "note_by").unwrap_or_default() });
+    task.failed_at = read.maybe_at(at!(Get.failed_at), "failed_at");
+    task.resolved_by = read.maybe(at!(Get.resolved_by), "resolved_by");
+    task.resolved_at = read.maybe_at(at!(Get.resolved_at), "resolved_at");
+    task.headers = {
+        let stored = read.maybe(at!(Get.headers), "headers");
+        read.note(codec::headers(stored))
+    };
+    task.settings = {
+        let stored = read.maybe(at!(Get.settings), "settings");
+        read.note(codec::task_settings(stored))
+    };
+    task.checkpoint = read.maybe::<Vec<u8>>(at!(Get.checkpoint), "checkpoint").map(Kept::from);
+    task.lease = lease;
+    task.cancel_requested = read.get(at!(Get.cancel_requested), "cancel_requested", false);
     task.damaged = (!read.faults.is_empty()).then(|| read.faults.join("; "));
     Ok(task)
 }

@@ -1,6 +1,6 @@
 //! Numbers, from the kept counts: nothing here counts rows.
 
-use gristmill_core::{Counters, Minute, Queue, QueueName, QueueStats, Result, Timestamp};
+use gristmill_core::{Minute, Queue, QueueName, QueueStats, Result, Timestamp};
 use tokio_postgres::Row;
 
 use crate::answer::{column, readable};
@@ -62,23 +62,22 @@ fn stats(row: &Row) -> Result<QueueStats> {
     stats.processing = number(at!(Stats.processing))?;
     stats.failed = number(at!(Stats.failed_now))?;
     stats.done_kept = number(at!(Stats.done_kept))?;
-    stats.counters = Counters {
-        put: number(at!(Stats.put))?,
-        duplicate: number(at!(Stats.duplicate))?,
-        replaced: number(at!(Stats.replaced))?,
-        refused: number(at!(Stats.refused))?,
-        claimed: number(at!(Stats.claimed))?,
-        done: number(at!(Stats.done))?,
-        retried: number(at!(Stats.retried))?,
-        failed: number(at!(Stats.failed))?,
-        released: number(at!(Stats.released))?,
-        expired: number(at!(Stats.expired))?,
-        lease_lost: number(at!(Stats.lease_lost))?,
-        cancelled: number(at!(Stats.cancelled))?,
-        discarded: number(at!(Stats.discarded))?,
-        resolved: number(at!(Stats.resolved))?,
-        operator_retried: number(at!(Stats.operator_retried))?,
-        subject_gone: number(at!(Stats.subject_gone))?,
-    };
+    let counters = &mut stats.counters;
+    counters.put = number(at!(Stats.put))?;
+    counters.duplicate = number(at!(Stats.duplicate))?;
+    counters.replaced = number(at!(Stats.replaced))?;
+    counters.refused = number(at!(Stats.refused))?;
+    counters.claimed = number(at!(Stats.claimed))?;
+    counters.done = number(at!(Stats.done))?;
+    counters.retried = number(at!(Stats.retried))?;
+    counters.failed = number(at!(Stats.failed))?;
+    counters.released = number(at!(Stats.released))?;
+    counters.expired = number(at!(Stats.expired))?;
+    counters.lease_lost = number(at!(Stats.lease_lost))?;
+    counters.cancelled = number(at!(Stats.cancelled))?;
+    counters.discarded = number(at!(Stats.discarded))?;
+    counters.resolved = number(at!(Stats.resolved))?;
+    counters.operator_retried = number(at!(Stats.operator_retried))?;
+    counters.subject_gone = number(at!(Stats.subject_gone))?;
     Ok(stats)
 }

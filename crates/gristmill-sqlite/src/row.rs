@@ -202,41 +202,37 @@ impl Row {
             (Some(text), by) => Some(Note { text, by: by.unwrap_or_default() }),
             (None, _) => None,
         };
-        Task {
-            id: TaskId(self.id),
-            queue: queue.name.clone(),
-            payload: Payload { bytes: payload.into(), encoding },
-            key: self.key,
-            group: self.group,
-            source: self.source,
-            priority: self.priority,
-            state,
-            blocked: self.blocked,
-            unique: if self.unique_active { Unique::Active } else { Unique::Pending },
-            attempts: self.attempts + running,
-            claims: self.claims + running,
-            expiries: self.expiries,
-            created_at: self.created_at,
-            run_at: self.run_at,
-            prev_run_at: self.prev_run_at,
-            claimed_at: lease.map_or(self.claimed_at, |lease| Some(lease.claimed_at)),
-            lease: lease.map(|lease| LeaseView {
-                worker: codec::worker_id(&lease.worker),
-                until: lease.until,
-                slot: lease.slot,
-            }),
-            cancel_requested: self.cancel_requested,
-            failed_at: self.failed_at,
-            error: self.error,
-            history: history.value,
-            note,
-            resolved_by: self.resolved_by,
-            resolved_at: self.resolved_at,
-            headers: headers.value,
-            settings: own.value,
-            checkpoint: None,
-            damaged: (!faults.is_empty()).then(|| faults.join("; ")),
-        }
+        let payload = Payload { bytes: payload.into(), encoding };
+        let mut task = Task::new(TaskId(self.id), queue.name.clone(), payload, self.created_at);
+        task.key = self.key;
+        task.group = self.group;
+        task.source = self.source;
+        task.priority = self.priority;
+        task.state = state;
+        task.blocked = self.blocked;
+        task.unique = if self.unique_active { Unique::Active } else { Unique::Pending };
+        task.attempts = self.attempts + running;
+        task.claims = self.claims + running;
+        task.expiries = self.expiries;
+        task.run_at = self.run_at;
+        task.prev_run_at = self.prev_run_at;
+        task.claimed_at = lease.map_or(self.claimed_at, |lease| Some(lease.claimed_at));
+        task.lease = lease.map(|lease| LeaseView {
+            worker: codec::worker_id(&lease.worker),
+            until: lease.until,
+            slot: lease.slot,
+        });
+        task.cancel_requested = self.cancel_requested;
+        task.failed_at = self.failed_at;
+        task.error = self.error;
+        task.history = history.value;
+        task.note = note;
+        task.resolved_by = self.resolved_by;
+        task.resolved_at = self.resolved_at;
+        task.headers = headers.value;
+        task.settings = own.value;
+        task.damaged = (!faults.is_empty()).then(|| faults.join("; "));
+        task
     }
 }
 

@@ -97,6 +97,23 @@ pub(crate) struct Counts {
 impl Counts {
     pub(crate) fn read(row: &SqlRow<'_>) -> rusqlite::Result<Self> {
         let count = |column: usize| row.get::<_, i64>(column).map(unsigned);
+        let mut counters = Counters::default();
+        counters.put = count(at!(CountAll.put))?;
+        counters.duplicate = count(at!(CountAll.duplicate))?;
+        counters.replaced = count(at!(CountAll.replaced))?;
+        counters.refused = count(at!(CountAll.refused))?;
+        counters.claimed = count(at!(CountAll.claimed))?;
+        counters.done = count(at!(CountAll.done))?;
+        counters.retried = count(at!(CountAll.retried))?;
+        counters.failed = count(at!(CountAll.failed))?;
+        counters.released = count(at!(CountAll.released))?;
+        counters.expired = count(at!(CountAll.expired))?;
+        counters.lease_lost = count(at!(CountAll.lease_lost))?;
+        counters.cancelled = count(at!(CountAll.cancelled))?;
+        counters.discarded = count(at!(CountAll.discarded))?;
+        counters.resolved = count(at!(CountAll.resolved))?;
+        counters.operator_retried = count(at!(CountAll.operator_retried))?;
+        counters.subject_gone = count(at!(CountAll.subject_gone))?;
         Ok(Counts {
             queue: row.get(at!(CountAll.queue))?,
             standing: [
@@ -107,24 +124,7 @@ impl Counts {
                 count(at!(CountAll.failed_now))?,
                 count(at!(CountAll.done_kept))?,
             ],
-            counters: Counters {
-                put: count(at!(CountAll.put))?,
-                duplicate: count(at!(CountAll.duplicate))?,
-                replaced: count(at!(CountAll.replaced))?,
-                refused: count(at!(CountAll.refused))?,
-                claimed: count(at!(CountAll.claimed))?,
-                done: count(at!(CountAll.done))?,
-                retried: count(at!(CountAll.retried))?,
-                failed: count(at!(CountAll.failed))?,
-                released: count(at!(CountAll.released))?,
-                expired: count(at!(CountAll.expired))?,
-                lease_lost: count(at!(CountAll.lease_lost))?,
-                cancelled: count(at!(CountAll.cancelled))?,
-                discarded: count(at!(CountAll.discarded))?,
-                resolved: count(at!(CountAll.resolved))?,
-                operator_retried: count(at!(CountAll.operator_retried))?,
-                subject_gone: count(at!(CountAll.subject_gone))?,
-            },
+            counters,
         })
     }
 }

@@ -37,7 +37,9 @@ async fn import_one(f: &Handle, to: &QueueName, task: ImportTask) -> TaskId {
 
 /// The task as it should stand after its move.
 fn moved(from: &Task, to: &QueueName, id: TaskId) -> Task {
-    Task { id, queue: to.clone(), ..from.clone() }
+    let mut moved = from.clone();
+    (moved.id, moved.queue) = (id, to.clone());
+    moved
 }
 
 pub(super) async fn verb_import_is_there_or_says_that_it_is_not(f: &mut Fixture) {

@@ -4,8 +4,8 @@ use super::state::{Remembered, Row, State};
 use crate::policy::duplicate::{Places, Verdict, on_put, postponed_run_at, replaced_run_at};
 use crate::policy::refused_follow_up::{faults, taken_back};
 use crate::{
-    FollowUp, NewTask, PutAnswer, PutReport, PutRequest, QueueName, Refusal, Result,
-    State as TaskState, StoreError, Task, TaskId, Timestamp,
+    FollowUp, NewTask, PutAnswer, PutReport, PutRequest, QueueName, Refusal, Result, StoreError,
+    Task, TaskId, Timestamp,
 };
 
 /// How to take back one task's put.
@@ -235,37 +235,16 @@ impl State {
         if let Some(key) = &new.key {
             queue.places.entry(key.clone()).or_default().waiting = Some(id);
         }
-        let task = Task {
-            id,
-            queue: queue.queue.name.clone(),
-            run_at: new.start.run_at(now),
-            payload: new.payload,
-            key: new.key,
-            group: new.group,
-            source: new.source,
-            priority: new.priority,
-            state: TaskState::Pending,
-            blocked,
-            unique: queue.queue.settings.unique,
-            attempts: 0,
-            claims: 0,
-            expiries: 0,
-            created_at: now,
-            prev_run_at: None,
-            claimed_at: None,
-            lease: None,
-            cancel_requested: false,
-            failed_at: None,
-            error: None,
-            history: Vec::new(),
-            note: None,
-            resolved_by: None,
-            resolved_at: None,
-            headers: new.headers,
-            settings: new.settings,
-            checkpoint: None,
-            damaged: None,
-        };
+        let mut task = Task::new(id, queue.queue.name.clone(), new.payload, now);
+        task.run_at = new.start.run_at(now);
+        task.key = new.key;
+        task.group = new.group;
+        task.source = new.source;
+        task.priority = new.priority;
+        task.blocked = blocked;
+        task.unique = queue.queue.settings.unique;
+        task.headers = new.headers;
+        task.settings = new.settings;
         let row = Row {
             payload_len: task.payload.bytes.len(),
             checkpoint: None,

@@ -60,6 +60,7 @@ mod declare;
 mod doctor;
 mod draft;
 mod error;
+mod error_shape;
 mod inside;
 mod inspect;
 pub mod manager;
@@ -83,6 +84,7 @@ pub use accepted::Accepted;
 pub use bulk::{Bulk, BulkError, BulkProgress, BulkRefused, BulkReport};
 pub use declare::Declare;
 pub use error::Error;
+pub use error_shape::error_shape;
 /// The model and the port that stores implement. Ours to change in every version, beside
 /// what is also named at the top of this crate: no store but ours is meant to implement
 /// [`Store`].

@@ -17,73 +17,40 @@
 //! run time it measured, so that tasks do not wait behind a slow handler while
 //! another worker is idle.
 
-mod aside;
-mod attempt;
-mod batch;
-mod beat;
-mod checkpoint;
-mod context;
-mod crew;
-mod follower;
-mod hand;
-mod handle;
+mod claim;
+mod control;
 mod handler;
 mod heartbeat;
-pub(crate) mod inline;
-pub mod layer;
-mod lease;
-mod left;
-mod outcome;
-mod overseer;
-mod pending;
-mod plan;
-mod processor;
-mod reason;
-mod report;
-mod reporter;
-mod rotation;
-mod runner;
-mod served;
-mod settler;
-mod site;
-mod state;
-mod stop;
-mod typed;
+mod run;
+mod settle;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use gristmill_core::{ClaimedTask, Clock};
+use gristmill_core::Clock;
 
-pub use batch::{BatchContext, Typed};
-pub use context::Context;
-pub use follower::WORD_HOLDS;
+pub use control::follower::WORD_HOLDS;
+pub use control::handle::WorkerHandle;
+pub use control::left::{Left, LeftTask};
+pub use control::report::{FailedTask, LateQueue, SettledTask, WorkReport, WorkerStats};
+pub use control::stop::{Force, STOP_NOW};
 pub use gristmill_core::{HandlerStats, Outcome, When};
-pub use handle::WorkerHandle;
-pub use handler::{FromAttempt, FromBatch, IntoBatchHandler, IntoHandler, Layered};
-pub use layer::{Attempt, Layer, Next, from_fn, from_fn_with_state};
-pub use left::{Left, LeftTask};
-pub use outcome::{IntoOutcome, Plain, fail, release_for, retry_in};
-pub use reason::{Boxable, IntoReason, Local};
-pub use report::{FailedTask, LateQueue, SettledTask, WorkReport, WorkerStats};
-pub use state::{FromRef, State};
-pub use stop::{Force, STOP_NOW};
-pub use typed::decode;
+pub use handler::Handler;
+pub use handler::batch::{BatchContext, Typed};
+pub use handler::context::Context;
+pub use handler::function::{FromAttempt, FromBatch, IntoBatchHandler, IntoHandler, Layered};
+pub use handler::layer::{self, Attempt, Layer, Next, from_fn, from_fn_with_state};
+pub use handler::outcome::{IntoOutcome, Plain, fail, release_for, retry_in};
+pub use handler::reason::{Boxable, IntoReason, Local};
+pub use handler::state::{FromRef, State};
+pub use handler::typed::decode;
+pub(crate) use run::inline;
 
 use crate::manager::Manager;
 use crate::{Error, Mill};
-use plan::{Plan, Serves};
-use served::Kind;
-
-/// The user's code for a queue. What it returns settles the task.
-#[async_trait]
-pub trait Handler: Send + Sync + 'static {
-    /// Runs one attempt. Watch [`Context::cancelled`]: after it, the result
-    /// counts only if it comes before the handler is dropped.
-    async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome;
-}
+use claim::served::Kind;
+use control::plan::{Plan, Serves};
 
 /// A cycle longer than this is reported.
 pub const SLOW_CYCLE: Duration = Duration::from_secs(10);

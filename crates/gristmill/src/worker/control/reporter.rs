@@ -1,0 +1,126 @@
+//! The reporter: tells the store how the worker stands, and alerts when a
+//! queue's tasks wait too long.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gristmill_core::{QueueName, WorkerReport};
+use tokio::task::JoinHandle;
+
+use crate::worker::control::report::LateQueue;
+use crate::worker::control::shared::Shared;
+
+/// How often a worker reports.
+const EVERY: Duration = Duration::from_secs(3);
+/// ... when it has nothing new to tell and follows no manager.
+const SELDOM: Duration = Duration::from_secs(8);
+/// How long the last words to a store may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// The running reporter.
+pub(crate) struct Reporter {
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+impl Reporter {
+    pub(crate) fn start(shared: Arc<Shared>) -> Self {
+        let task = tokio::spawn(run(shared.clone()));
+        Reporter { shared, task }
+    }
+
+    /// The worker ends: the store forgets it.
+    pub(crate) async fn end(self) {
+        self.task.abort();
+        let _ = self.task.await;
+        let store = self.shared.mill.store();
+        let forgotten = store.forget_worker(&self.shared.worker);
+        match self.shared.stop.farewell(FAREWELL, forgotten).await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                tracing::debug!(error = %error.whole(), "the store did not forget the worker")
+            }
+            None => tracing::debug!("the store did not answer the worker's farewell"),
+        }
+    }
+}
+
+async fn run(shared: Arc<Shared>) {
+    let mut late = HashSet::new();
+    let mut stopping = false;
+    loop {
+        let report = report(&shared);
+        let handled = report.handled.clone();
+        let is_idle = handled.is_empty() && report.follows_term.is_none();
+        if let Err(error) = shared.mill.store().report_worker(report).await {
+            tracing::debug!(error = %error.whole(), "the worker's report was not taken");
+            // The next one tells of it. One that was taken after all, without
+            // an answer, is told of twice: better than never.
+            for (queue, stats) in &handled {
+                let served = shared.served.iter().find(|served| served.name == *queue);
+                served.inspect(|served| served.not_reported(stats));
+            }
+        }
+        look_for_late(&shared, &mut late).await;
+        tokio::select! {
+            () = shared.timer.sleep(if is_idle { SELDOM } else { EVERY }) => {}
+            () = shared.stop.asked(), if !stopping => stopping = true,
+        }
+    }
+}
+
+fn report(shared: &Shared) -> WorkerReport {
+    let queues = shared.served.iter().map(|served| served.name.clone()).collect();
+    let handled = shared.served.iter().map(|s| (s.name.clone(), s.take_unreported()));
+    WorkerReport {
+        id: shared.worker.clone(),
+        host: host(),
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        queues,
+        processors: shared.cycles.processors(),
+        handled: handled.filter(|(_, stats)| stats.processed > 0).collect(),
+        follows_term: shared.wish.borrow().follows,
+        stopping: shared.stop.is_asked(),
+    }
+}
+
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = name.or_else(|| std::env::var("HOSTNAME").ok());
+    name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).unwrap_or_default()
+}
+
+/// Alerts once for each time a queue's oldest ready task passes `max_wait`.
+async fn look_for_late(shared: &Shared, late: &mut HashSet<QueueName>) {
+    let limit = |name: &QueueName| shared.queues.last(name).and_then(|q| q.settings.max_wait);
+    if !shared.served.iter().any(|served| limit(&served.name).is_some()) {
+        return;
+    }
+    let stats = match shared.mill.store().stats().await {
+        Ok(stats) => stats,
+        Err(error) => {
+            tracing::debug!(error = %error.whole(), "waits were not looked at");
+            return;
+        }
+    };
+    for served in &shared.served {
+        let Some(max_wait) = limit(&served.name) else { continue };
+        let stats = stats.iter().find(|stats| stats.queue == served.name);
+        let waited = stats.and_then(|stats| stats.oldest_ready).unwrap_or_default();
+        if waited <= max_wait {
+            late.remove(&served.name);
+        } else if late.insert(served.name.clone()) {
+            let queue = &served.name;
+            tracing::warn!(%queue, ?waited, ?max_wait, "tasks wait too long");
+            if let Some(on_late) = &shared.on_late {
+                let late = LateQueue { queue, waited, max_wait };
+                let told = std::panic::AssertUnwindSafe(|| on_late(late));
+                if std::panic::catch_unwind(told).is_err() {
+                    tracing::error!(%queue, "on_late panicked");
+                }
+            }
+        }
+    }
+}

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::config::{Config, ManagerConfig};
 use crate::contracts::Contracts;
-use crate::exec::{Broken, Children, Exec, How, Told};
+use crate::exec::{Broken, Children, Exec, How, Stays, Told};
 use crate::output::{Output, count};
 use crate::serve::{Order, Staffed};
 
@@ -117,6 +117,7 @@ impl Crew {
         let handled = config.queues.iter().filter_map(|queue| {
             let how = How {
                 command: queue.exec.clone()?,
+                stays: queue.stays,
                 contracts: contracts.clone(),
                 store: queue.with_store.then(|| self.url.clone()),
             };
@@ -157,6 +158,7 @@ impl Crew {
                 output_to_stderr: self.output.json,
                 children: self.children.clone(),
                 broken: tells.clone(),
+                stays: Stays::default(),
             };
             worker = worker.queue(queue.as_str(), Arc::new(handler));
         }
@@ -179,7 +181,9 @@ impl Post {
         }
         for ((queue, told), (_, how)) in self.queues.iter().zip(wanted.queues) {
             let before = told.now();
-            let changed = before.command != how.command || before.store != how.store;
+            let changed = before.command != how.command
+                || before.stays != how.stays
+                || before.store != how.store;
             // Contracts may have changed too, and are the newest either way.
             told.say(how);
             if changed {

@@ -208,7 +208,7 @@ pub(crate) async fn serve(
     tell: Tell,
 ) -> Result<Served, Failure> {
     let Beside { scheduler, http, mut hires } = beside;
-    let Children { leaving, runs, .. } = children;
+    let Children { leaving, runs, closing, .. } = children;
     workers.iter().for_each(|staffed| signals.stops(&staffed.worker));
     scheduler.iter().for_each(|scheduler| signals.stops_scheduler(scheduler));
     let ends = leaving.clone();
@@ -291,6 +291,8 @@ pub(crate) async fn serve(
             }
         }
     }
+    // Those that stay have nothing to do any more.
+    closing.close();
     leaving.gone().await;
     (served.asked, served.forced) = (signals.count() > 0, signals.count() > 1);
     signals.ended(&served.report);

@@ -15,7 +15,11 @@ _KEY, _ATTEMPT, _CONCURRENT, _SLOT, _GROUP, _SOURCE and _ENCODING in the environ
 Its exit code settles the task: 0 done, 75 released (again after the queue's backoff, the attempt
 does not count), 65 failed for good, 126 and 127 (the command cannot be run) give it back and end
 the work on its queue, anything else or a signal is an error (retried). The last 4 KiB of its
-standard error are the error text.";
+standard error are the error text.
+
+With --stream CMD is started once and stays. It first writes {\"gristmill\":1,\"ready\":true}, then
+reads a line of JSON for each task, with its id and payload, and answers each with one:
+{\"id\":…,\"outcome\":\"done\"} (or error, retry, fail, release). It ends when its standard input does.";
 
 const UP: &str = "\
 Examples:
@@ -47,6 +51,10 @@ pub(crate) struct WorkArgs {
     /// The handler's command
     #[arg(long, value_name = "CMD")]
     pub(crate) exec: String,
+
+    /// CMD stays and is given one task after the other, each as a line of JSON
+    #[arg(long)]
+    pub(crate) stream: bool,
 
     /// End when nothing is due and nothing runs
     #[arg(long)]

@@ -133,6 +133,8 @@ fn of_queue(queue: &QueueConfig, config: &Config, values: &mut Vec<Shown>) {
         |name: &str| line(name).map_or(ComesFrom::Default, |line| ComesFrom::File(line, None));
     // A command may hold a URL with a password.
     add("exec", queue.exec.as_deref().map_or_else(|| "none".to_owned(), hidden), said("exec"));
+    let mode = if queue.stays { "stream" } else { "task" };
+    add("mode", mode.to_owned(), said("mode"));
     add("processors", queue.processors.to_string(), said("processors"));
     add("with_store", queue.with_store.to_string(), said("with_store"));
     let contract = config.contract.queue(queue.name.as_str());

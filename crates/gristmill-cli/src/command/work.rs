@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{Session, text};
 use crate::args::WorkArgs;
 use crate::contracts::Contracts;
-use crate::exec::{Broken, Children, Exec, How, Told};
+use crate::exec::{Broken, Children, Exec, How, Stays, Told};
 use crate::failure::{Exit, Failure};
 use crate::output::count;
 use crate::serve::{Beside, Staffed, Tell, say, serve, take};
@@ -31,6 +31,7 @@ pub(crate) struct Work {
     /// None: all there are.
     queues: Vec<QueueName>,
     exec: String,
+    stream: bool,
     drain: bool,
     processors: usize,
     batch: Option<usize>,
@@ -67,6 +68,7 @@ impl Work {
         Ok(Work {
             queues,
             exec: args.exec,
+            stream: args.stream,
             drain: args.drain,
             processors: within("--processors", args.processors, PROCESSORS_MAX)?,
             batch: args.batch.map(|batch| within("--batch", batch, BATCH_MAX)).transpose()?,
@@ -86,6 +88,7 @@ impl Work {
         let handler = Arc::new(Exec {
             told: Told::new(How {
                 command: self.exec.clone(),
+                stays: self.stream,
                 contracts: Arc::new(Contracts::of(&mill).await?),
                 store: self.with_store.then(|| session.url()),
             }),
@@ -93,6 +96,7 @@ impl Work {
             output_to_stderr: session.output.json,
             children: children.clone(),
             broken: tells,
+            stays: Stays::default(),
         });
         let mut worker = Worker::new(&mill).processors(self.processors).drain(self.drain);
         for queue in &queues {

@@ -73,6 +73,8 @@ pub(crate) struct QueueConfig {
     pub(crate) settings: SettingsPatch,
     /// The handler's command; without one, tasks wait for another worker.
     pub(crate) exec: Option<String>,
+    /// The handler's program stays, and is given one task after the other.
+    pub(crate) stays: bool,
     /// The handler is told the store's URL.
     pub(crate) with_store: bool,
     pub(crate) processors: usize,
@@ -87,6 +89,7 @@ impl QueueConfig {
             name,
             settings,
             exec: None,
+            stays: false,
             with_store: false,
             processors: 1,
             only_in_contract: true,
@@ -292,6 +295,18 @@ fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
     {
         mistakes.add(at, "exec is empty: give a command, or leave it out".to_owned());
     }
+    let stays = match fields.text("mode", mistakes).as_deref() {
+        None | Some("task") => false,
+        Some("stream") => true,
+        Some(_) => {
+            let at = fields.node("mode").unwrap_or(node);
+            mistakes.add(at, "mode is task (a program each) or stream (one that stays)".to_owned());
+            false
+        }
+    };
+    if let (None, Some(at)) = (&exec, fields.node("mode")) {
+        mistakes.add(at, "mode goes with exec: give the command, or leave it out".to_owned());
+    }
     let with_store = match fields.text("with_store", mistakes).as_deref() {
         None | Some("false") => false,
         Some("true") => true,
@@ -302,12 +317,13 @@ fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
         }
     };
     let processors = fields.number("processors", 1..=PROCESSORS_MAX, mistakes).unwrap_or(1);
-    fields.done(&["name", "settings", "exec", "with_store", "processors"], mistakes);
+    fields.done(&["name", "settings", "exec", "mode", "with_store", "processors"], mistakes);
     if let Some(name) = name {
         config.queues.push(QueueConfig {
             name,
             settings: settings.unwrap_or_default(),
             exec,
+            stays,
             with_store,
             processors: usize::try_from(processors).unwrap_or(1),
             only_in_contract: false,
@@ -334,6 +350,7 @@ queues:
   - name: emails
     settings: {max_attempts: 3, timeout: 30s, backoff: {base: 1s, jitter: false}, keep_done: no}
     exec: cat
+    mode: stream
     processors: 2
   - name: waiting
 manager: {processors: 6, every: 1s}
@@ -348,6 +365,7 @@ seed:
         assert_eq!(emails.settings.backoff.map(|b| b.jitter), Some(false));
         assert_eq!(emails.settings.keep_done, Some(None));
         assert_eq!((emails.exec.as_deref(), emails.processors), (Some("cat"), 2));
+        assert!(emails.stays);
         let manager = config.manager().expect("a manager");
         assert_eq!((manager.processors, manager.every), (Some(6), Some(Duration::from_secs(1))));
         let seed = config.seed.first().expect("a seed");
@@ -365,7 +383,9 @@ queues:
     settings: {timeuot: 30s, lease: 5, backoff: 2s}
     exec: ''
     processors: many
+    mode: streaming
   - nam: x
+    mode: task
 seed:
   - {queue: emials, payload: 1, id: a}
   - {queue: emails, payload: 1}
@@ -381,11 +401,13 @@ when: now
             "a.yaml:6:40: backoff has parts",
             "a.yaml:7:11: exec is empty",
             "a.yaml:8:17: processors wants a whole number from 1 to 1000",
-            "a.yaml:9:5: a queue has no field 'nam'; did you mean 'name'?",
+            "a.yaml:9:11: mode is task (a program each) or stream (one that stays)",
+            "a.yaml:11:11: mode goes with exec",
+            "a.yaml:10:5: a queue has no field 'nam'; did you mean 'name'?",
             "a queue needs a field 'name'",
             "there is no queue 'emials' in this file; did you mean 'emails'?",
             "a task to seed needs a field 'id'",
-            "a.yaml:13:1: the configuration has no field 'when'",
+            "a.yaml:15:1: the configuration has no field 'when'",
         ] {
             assert!(shown.contains(part), "missing: {part}\n{shown}");
         }

@@ -54,14 +54,20 @@ impl Leaving {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, child: Child) {
+    /// Has `gone` wait for the end of one that is looked after elsewhere, too.
+    pub(super) fn wait_for(&self, end: impl Future<Output = ()> + Send + 'static) {
         let mut leaving = self.0.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that ended meanwhile need not be kept.
         while leaving.try_join_next().is_some() {}
-        leaving.spawn(end(child, self.clone()));
+        leaving.spawn(end);
     }
 
-    fn grace(&self) -> Duration {
+    fn take(&self, child: Child) {
+        self.wait_for(end(child, self.clone()));
+    }
+
+    /// How long one that is told to end may take for it.
+    pub(super) fn grace(&self) -> Duration {
         if self.0.hurried.load(Ordering::Acquire) { HURRIED } else { GRACE }
     }
 }

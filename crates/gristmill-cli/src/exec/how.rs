@@ -11,6 +11,8 @@ use crate::contracts::Contracts;
 #[derive(Debug)]
 pub(crate) struct How {
     pub(crate) command: String,
+    /// The program stays, and is given one task after the other.
+    pub(crate) stays: bool,
     /// Programs get JSON where a contract knows how.
     pub(crate) contracts: Arc<Contracts>,
     /// The store's URL, for handlers that shall have it.

@@ -6,6 +6,8 @@
 //!   65  failed for good                 126, 127  it cannot be run: its queue is
 //!   anything else, or a signal: error             served no more, the task given back
 //! ```
+//!
+//! Or a program that stays and is given one task after the other ([`stays`]).
 
 mod broken;
 mod group;
@@ -15,6 +17,7 @@ mod input;
 mod kept;
 mod runs;
 mod starter;
+mod stays;
 mod tail;
 
 use std::os::unix::process::ExitStatusExt;
@@ -39,6 +42,7 @@ pub(crate) use handler::become_one;
 pub(crate) use how::{How, Told};
 use kept::{KeptFile, KeptFiles};
 pub(crate) use runs::Runs;
+pub(crate) use stays::{Closing, Stays};
 use tail::Tail;
 
 /// What the sysexits of BSD call a temporary failure.
@@ -50,6 +54,9 @@ const CANNOT_RUN: [i32; 2] = [126, 127];
 /// What of our own environment a handler must not see: the store's URL may hold a
 /// password.
 const OURS: [&str; 2] = ["GRISTMILL_STORE", "GRISTMILL_LOG"];
+
+/// What else is about one task alone.
+const OF_A_TASK: [&str; 3] = ["GRISTMILL_CHECKPOINT", "TRACEPARENT", "TRACESTATE"];
 
 /// How long the end of standard error is waited for after the program ended:
 /// what it left behind may hold it open for ever.
@@ -67,6 +74,8 @@ pub(crate) struct Children {
     pub(crate) runs: Runs,
     /// What each keeps.
     kept: KeptFiles,
+    /// Ends those that stay.
+    pub(crate) closing: Closing,
 }
 
 /// Runs a command for each task.
@@ -79,6 +88,8 @@ pub(crate) struct Exec {
     pub(crate) children: Children,
     /// Hears of a command that cannot be run.
     pub(crate) broken: Broken,
+    /// The programs that stay, where they do.
+    pub(crate) stays: Stays,
 }
 
 #[async_trait]
@@ -94,6 +105,9 @@ impl Handler for Exec {
         };
         let encoding = if view.is_some() { Encoding::Json } else { task.payload.encoding };
         let payload = view.map_or_else(|| task.payload.bytes.clone(), Bytes::from);
+        if how.stays {
+            return self.stay(task, context, &how, encoding, &payload).await;
+        }
         let mut kept = match self.children.kept.of(task) {
             Ok(kept) => kept,
             Err(error) => return Outcome::Error(format!("no place for a checkpoint: {error}")),
@@ -146,20 +160,11 @@ impl Exec {
         payload: &[u8],
         kept: &KeptFile,
     ) -> std::io::Result<Command> {
-        let mut command = handler::command(&how.command);
-        command.stdin(input::of(payload)?).stderr(Stdio::piped());
+        let mut command = program(how);
+        command.stdin(input::of(payload)?);
         if self.output_to_stderr {
             // Through us, for a standard error that is not read would stop it.
             command.stdout(Stdio::piped());
-        }
-        // A group of its own: Ctrl-C in our terminal is ours to hear, and what
-        // the program starts can be ended with it.
-        command.process_group(0);
-        for name in OURS {
-            command.env_remove(name);
-        }
-        if let Some(url) = &how.store {
-            command.env("GRISTMILL_STORE", url.reveal());
         }
         command.env("GRISTMILL_CHECKPOINT", kept.path());
         let number = |n: Option<u32>| n.map(|n| n.to_string());
@@ -187,6 +192,21 @@ impl Exec {
         Ok(command)
     }
 
+    /// A program that stays hears of its tasks by their lines alone. We may run inside
+    /// another handler and have inherited what that one was told.
+    fn staying(&self, how: &How) -> Command {
+        let mut command = program(how);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let inherited = std::env::vars_os().map(|(name, _)| name).filter(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with("GRISTMILL_TASK_") || OF_A_TASK.contains(&&*name)
+        });
+        for name in inherited {
+            command.env_remove(name);
+        }
+        command
+    }
+
     async fn outcome(
         &self,
         status: ExitStatus,
@@ -204,12 +224,7 @@ impl Exec {
             Some(0) => Outcome::Done,
             Some(FAIL) => Outcome::Fail(error(said)),
             Some(RELEASE) => {
-                let backoff = match task.settings.backoff() {
-                    Some(own) => own,
-                    None => self.backoff(context).await,
-                };
-                let spread = backoff::spread(task.id, task.claims);
-                let wait = backoff::wait(&backoff, task.returns(), spread);
+                let wait = self.wait_of(task, context).await;
                 Outcome::Release { at: Some(When::After(wait)), started: true }
             }
             Some(code) if CANNOT_RUN.contains(&code) => {
@@ -222,12 +237,36 @@ impl Exec {
         }
     }
 
+    /// How long a task waits that is given back and says no time.
+    async fn wait_of(&self, task: &ClaimedTask, context: &Context) -> Duration {
+        let backoff = match task.settings.backoff() {
+            Some(own) => own,
+            None => self.backoff(context).await,
+        };
+        let spread = backoff::spread(task.id, task.claims);
+        backoff::wait(&backoff, task.returns(), spread)
+    }
+
     /// The queue's backoff as it is now: an operator may have changed it.
     async fn backoff(&self, context: &Context) -> Backoff {
         let queues = self.mill.inspect().queues().await.unwrap_or_default();
         let queue = queues.into_iter().find(|queue| queue.name == context.queue);
         queue.map_or_else(Backoff::default, |queue| queue.settings.backoff)
     }
+}
+
+/// A handler's command, in a group of its own: Ctrl-C in our terminal is ours to hear,
+/// and what the program starts can be ended with it.
+fn program(how: &How) -> Command {
+    let mut command = handler::command(&how.command);
+    command.stderr(Stdio::piped()).process_group(0);
+    for name in OURS {
+        command.env_remove(name);
+    }
+    if let Some(url) = &how.store {
+        command.env("GRISTMILL_STORE", url.reveal());
+    }
+    command
 }
 
 /// A task of the runtime that ends with whoever waits for it.

@@ -37,6 +37,7 @@ mod silent_store;
 mod slots;
 mod sql_page;
 mod stop;
+mod stream;
 mod stuck_log;
 mod up;
 mod workers;

@@ -8,7 +8,8 @@ use gristmill::port::{
 use gristmill::{Accepted, Mill, QueueName, TaskId, TaskType};
 
 use crate::error::{Error, Result};
-use crate::queue::{self, OfferSyncBatch, OfferUpsertBatch, ProcessStatusCheck};
+use crate::out::say;
+use crate::queue::{self, LEASE, OfferSyncBatch, OfferUpsertBatch, ProcessStatusCheck, SLOTS};
 use crate::slice::{By, Slice};
 
 /// Its tasks are put, claimed, counted and deleted apart from all others.
@@ -36,29 +37,29 @@ pub(crate) async fn show(mill: &Mill) -> Result<()> {
     let shown = counting.run().await;
     let cleaned = counting.clean_up(before).await;
     shown?;
-    println!("\ncleaned up: {} tasks of this script are gone", cleaned?);
+    say!("\ncleaned up: {} tasks of this script are gone", cleaned?)?;
     Ok(())
 }
 
 impl Counting<'_> {
     async fn run(&mut self) -> Result<()> {
-        queue::declare(self.mill, By::Count).await?;
-        println!("Three workers, {}, limit {LIMIT}, by count:\n", OfferSyncBatch::QUEUE);
-        println!("| Worker | Concurrent Count | Offset | Records Processed |");
-        println!("|--------|------------------|--------|-------------------|");
+        queue::declare(self.mill, By::Count, SLOTS, LEASE).await?;
+        say!("Three workers, {}, limit {LIMIT}, by count:\n", OfferSyncBatch::QUEUE)?;
+        say!("| Worker | Concurrent Count | Offset | Records Processed |")?;
+        say!("|--------|------------------|--------|-------------------|")?;
         let mut held = Vec::new();
         for worker in 1..=3 {
             held.push(self.next(worker, OfferSyncBatch { limit: LIMIT }).await?);
             row(worker, held.last().and_then(|held| held.count), "EANs")?;
         }
-        println!("\nWorker 1 has finished; worker 2 and 3 still run. The next one:\n");
+        say!("\nWorker 1 has finished; worker 2 and 3 still run. The next one:\n")?;
         let last = held.pop();
         self.finish(held.remove(0)).await?;
         let fourth = self.next(4, OfferSyncBatch { limit: LIMIT }).await?;
         let (third, next) = (last.as_ref().and_then(|held| held.count), fourth.count);
         row(4, next, "EANs")?;
         if third == next {
-            println!("\nIt counts two others, as worker 3 did: the same rows twice.");
+            say!("\nIt counts two others, as worker 3 did: the same rows twice.")?;
         }
         held.extend(last);
         held.push(fourth);
@@ -66,39 +67,39 @@ impl Counting<'_> {
             self.finish(held).await?;
         }
 
-        queue::declare(self.mill, By::Slot).await?;
-        println!("\nThe same with slots:\n");
-        println!("| Worker | Slot | Offset | Records Processed |");
-        println!("|--------|------|--------|-------------------|");
+        queue::declare(self.mill, By::Slot, SLOTS, LEASE).await?;
+        say!("\nThe same with slots:\n")?;
+        say!("| Worker | Slot | Offset | Records Processed |")?;
+        say!("|--------|------|--------|-------------------|")?;
         for worker in 1..=3 {
             held.push(self.next(worker, OfferSyncBatch { limit: LIMIT }).await?);
             row(worker, held.last().and_then(|held| held.slot), "EANs")?;
         }
         self.put_one(OfferSyncBatch { limit: LIMIT }).await?;
         let none = self.claim(4, OfferSyncBatch::QUEUE).await?;
-        println!("\nA fourth while three run: {} tasks. Worker 1 finishes:\n", none.tasks.len());
+        say!("\nA fourth while three run: {} tasks. Worker 1 finishes:\n", none.tasks.len())?;
         self.finish(held.remove(0)).await?;
         held.push(self.taken(4, OfferSyncBatch::QUEUE).await?);
         row(4, held.last().and_then(|held| held.slot), "EANs")?;
-        println!("\nIt has the slot that became free, and nobody else's rows.");
+        say!("\nIt has the slot that became free, and nobody else's rows.")?;
         for held in held.drain(..) {
             self.finish(held).await?;
         }
 
-        println!("\n{} takes slices in the same way:\n", ProcessStatusCheck::QUEUE);
+        say!("\n{} takes slices in the same way:\n", ProcessStatusCheck::QUEUE)?;
         for worker in 1..=3 {
             held.push(self.next(worker, ProcessStatusCheck { batch_size: 50 }).await?);
             let slot = held.last().and_then(|held| held.slot).unwrap_or_default();
             let slice = Slice { number: slot, limit: 50 };
-            println!("  worker {worker}: offset {}, processes {slice}", slice.offset());
+            say!("  worker {worker}: offset {}, processes {slice}", slice.offset())?;
         }
-        println!("\n{} brings its list, and is told nothing:\n", OfferUpsertBatch::QUEUE);
+        say!("\n{} brings its list, and is told nothing:\n", OfferUpsertBatch::QUEUE)?;
         for worker in 1..=3 {
             let offers = vec![(i64::from(worker), 999)];
             held.push(self.next(worker, OfferUpsertBatch { offers }).await?);
             let told = held.last().map(|held| (held.count, held.slot));
             let (count, slot) = told.unwrap_or_default();
-            println!("  worker {worker}: count {count:?}, slot {slot:?}, EAN {worker}");
+            say!("  worker {worker}: count {count:?}, slot {slot:?}, EAN {worker}")?;
         }
         for held in held.drain(..) {
             self.finish(held).await?;
@@ -172,6 +173,6 @@ impl Counting<'_> {
 fn row(worker: u32, number: Option<u32>, what: &str) -> Result<()> {
     let number = number.ok_or("the claim came without a number")?;
     let slice = Slice { number, limit: LIMIT };
-    println!("| Worker {worker} | {number} | {} | {what} {slice} |", slice.offset());
+    say!("| Worker {worker} | {number} | {} | {what} {slice} |", slice.offset())?;
     Ok(())
 }

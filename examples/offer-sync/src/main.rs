@@ -7,8 +7,12 @@ mod args;
 mod counting;
 mod db;
 mod error;
+mod hands;
 mod market;
+mod out;
+mod picture;
 mod queue;
+mod record;
 mod slice;
 mod work;
 
@@ -17,12 +21,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use gristmill::Mill;
+use gristmill::sqlite::rusqlite::Connection;
+use gristmill::{Mill, TaskType};
 
-use args::{Args, Command};
+use args::{Args, Batches, Command};
 use error::Result;
 use market::Market;
+use out::say;
 use queue::{OfferSyncBatch, OfferUpsertBatch, ProcessStatusCheck};
+use work::App;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -37,16 +44,29 @@ async fn main() -> ExitCode {
 
 async fn run(args: Args) -> Result<()> {
     let command = args.command.unwrap_or(Command::Counting);
-    if let Command::Seed { offers, processes } = command {
-        db::seed(&db::open(&args.db)?, offers, processes)?;
-        println!("{offers} offers and {processes} processes");
-        return Ok(());
+    match command {
+        Command::Seed { offers, processes } => {
+            db::seed(&db::open(&args.db)?, offers, processes)?;
+            return Ok(say!("{offers} offers and {processes} processes")?);
+        }
+        Command::Picture { kind } => {
+            let drawn = picture::draw(&record::list(&db::open(&args.db)?)?, &kind);
+            return Ok(say!("{}", drawn.trim_end())?);
+        }
+        _ => {}
     }
     let mill = Mill::open(&args.store).await?;
+    let slots = match args.slots {
+        Some(slots) => slots,
+        None => slots(&mill).await?,
+    };
     match command {
-        Command::Counting | Command::Seed { .. } => counting::show(&mill).await?,
         Command::Put { by, sync, limit, check, batch_size, upsert, action } => {
-            queue::declare(&mill, by).await?;
+            queue::declare(&mill, by, slots, queue::LEASE).await?;
+            let sync = match sync {
+                Batches::Some(count) => count,
+                Batches::All => sync.count(db::offer_left(&db::open(&args.db)?)?, limit),
+            };
             for _ in 0..sync {
                 queue::put(&mill, OfferSyncBatch { limit }, &action).await?;
             }
@@ -57,24 +77,45 @@ async fn run(args: Args) -> Result<()> {
             if listed > 0 {
                 queue::put(&mill, OfferUpsertBatch { offers: upsert }, &action).await?;
             }
-            println!("{} tasks put", sync + check + listed);
+            let sum = sync + check + listed;
+            say!("{sum} {} put", if sum == 1 { "task" } else { "tasks" })?;
         }
-        Command::Work { by, processors, drain, meet, pause } => {
-            queue::declare(&mill, by).await?;
+        Command::Work { by, processors, drain, lease, meet, pause } => {
+            let lease = lease.map_or(queue::LEASE, Duration::from_millis);
+            queue::declare(&mill, by, slots, lease).await?;
             let market = Arc::new(Market::open(&args.db, meet, Duration::from_millis(pause))?);
-            let report = work::work(&mill, market, by, processors, drain).await?;
-            println!("{} done, {} not done", report.done, report.not_done);
+            let processors = processors.map_or(usize::try_from(slots)?, |said| said);
+            let report = work::work(&mill, App { market, by, slots }, processors, drain).await?;
+            say!("{} done, {} not done", report.done, report.not_done)?;
         }
-        Command::Show => {
-            for queue in mill.inspect().stats().await? {
-                let (ready, running) = (queue.ready, queue.processing);
-                println!("{:<22} {ready} ready, {running} running", queue.queue.as_str());
-            }
-            println!("\nkind    number   rows  which");
-            for line in db::slices(&db::open(&args.db)?)? {
-                println!("{line}");
-            }
+        Command::Show => show(&mill, &db::open(&args.db)?).await?,
+        Command::Counting | Command::Seed { .. } | Command::Picture { .. } => {
+            counting::show(&mill).await?;
         }
     }
     Ok(mill.close().await?)
+}
+
+/// The slots that were said last, so that they are said once.
+async fn slots(mill: &Mill) -> Result<u32> {
+    let queues = mill.inspect().queues().await?;
+    let sync = queues.iter().find(|queue| queue.name.as_str() == OfferSyncBatch::QUEUE);
+    Ok(sync.and_then(|queue| queue.settings.slots).unwrap_or(queue::SLOTS))
+}
+
+async fn show(mill: &Mill, db: &Connection) -> Result<()> {
+    for queue in mill.inspect().stats().await? {
+        let (ready, running) = (queue.ready, queue.processing);
+        let failed =
+            if queue.failed == 0 { String::new() } else { format!(", {} failed", queue.failed) };
+        say!("{:<22} {ready} ready, {running} running{failed}", queue.queue.as_str())?;
+    }
+    say!("\n{} offers are not synced\n", db::offer_left(db)?)?;
+    say!("kind    number   rows  which")?;
+    for taken in record::list(db)? {
+        let number = taken.number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let ended = if taken.ended.is_some() { "" } else { "  (not ended)" };
+        say!("{:<7} {number:>6} {:>6}  {}{ended}", taken.kind, taken.rows, taken.which())?;
+    }
+    Ok(())
 }

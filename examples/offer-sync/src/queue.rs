@@ -1,14 +1,19 @@
 //! The queue part, first half: the three kinds of tasks, how their queues are
 //! declared, and how they are put.
 
+use std::time::Duration;
+
 use gristmill::{Accepted, Mill, TaskType};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::slice::By;
 
-/// Batches that run side by side at most, where they have slots.
+/// Batches that run side by side at most where nobody says another number.
 pub(crate) const SLOTS: u32 = 3;
+/// A dead worker's slots are free again after so long. Workers that live extend their
+/// leases every quarter of it, however long a batch takes.
+pub(crate) const LEASE: Duration = Duration::from_secs(5);
 
 /// Sync a slice of the offers with the market place.
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,14 +47,14 @@ impl TaskType for OfferUpsertBatch {
 }
 
 /// Says how the queues are. A count tells a batch how many others run. A slot
-/// is a number below `SLOTS` that no other running batch of its group has, and
+/// is a number below `slots` that no other running batch of its group has, and
 /// so it also limits how many run.
-pub(crate) async fn declare(mill: &Mill, by: By) -> Result<()> {
+pub(crate) async fn declare(mill: &Mill, by: By, slots: u32, lease: Duration) -> Result<()> {
     for queue in [OfferSyncBatch::QUEUE, ProcessStatusCheck::QUEUE] {
-        let declare = mill.declare_queue(queue);
+        let declare = mill.declare_queue(queue).lease(lease);
         match by {
             By::Count => declare.count().await?,
-            By::Slot | By::Hash => declare.slots(SLOTS).await?,
+            By::Slot | By::Share => declare.slots(slots).await?,
         };
     }
     mill.declare::<OfferUpsertBatch>().await?;

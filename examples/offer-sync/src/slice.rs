@@ -2,16 +2,34 @@
 
 use std::fmt;
 
+use gristmill::Context;
+
+use crate::error::{Error, Result};
+
 /// How a batch task finds its part of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum By {
-    /// By the number of others that run: simple, and overlaps once the first
-    /// of them has finished.
-    Count,
-    /// By a number that no other running batch has.
+    /// What is not synced yet: first the share that goes with the batch's slot, by a
+    /// hash, then what is left of the others'. Every offer is synced once.
+    #[value(alias = "hash")]
+    Share,
+    /// Rows by offset, with a number that no other running batch has: for rows that
+    /// are looked at again and again.
     Slot,
-    /// By that number and a hash, where processed rows leave the result.
-    Hash,
+    /// Rows by offset, with the number of others that run: simple, and overlaps once
+    /// the first of them has finished.
+    Count,
+}
+
+impl By {
+    /// The number that tells a batch its slice.
+    pub(crate) fn number(self, context: &Context) -> Result<u32> {
+        match self {
+            By::Count => context.concurrent,
+            By::Slot | By::Share => context.slot,
+        }
+        .ok_or_else(|| Error::from("the queue neither counts nor has slots"))
+    }
 }
 
 /// A batch's part of rows that are counted from 1.

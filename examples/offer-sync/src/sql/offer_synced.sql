@@ -1,1 +1,1 @@
-UPDATE offer SET synced = synced + 1 WHERE ean = ?1
+UPDATE offer SET synced = synced + 1, synced_version = version WHERE ean = ?1

@@ -1,1 +1,1 @@
-UPDATE slice SET ended = ?2 WHERE rowid = ?1
+UPDATE slice SET ended = ?2, marked = ?3 WHERE rowid = ?1

@@ -1,1 +1,1 @@
-SELECT kind, number, first, last, rows FROM slice ORDER BY rowid
+SELECT worker, kind, number, first, last, rows, began, ended FROM slice ORDER BY rowid

@@ -9,5 +9,7 @@
 )]
 
 mod counting;
+mod kill;
+mod shares;
 mod shop;
 mod slices;

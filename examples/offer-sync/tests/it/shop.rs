@@ -1,7 +1,8 @@
 //! A folder with offers and tasks, the program that works on them, and eyes on
 //! both.
 
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use gristmill::sqlite::rusqlite::Connection;
 use tempfile::TempDir;
@@ -26,12 +27,23 @@ pub(crate) struct Taken {
 
 impl Shop {
     pub(crate) fn new(store: &'static str) -> Self {
+        Shop::with(store, 1000)
+    }
+
+    /// With so many offers.
+    pub(crate) fn with(store: &'static str, offers: u32) -> Self {
         let shop = Shop { folder: tempfile::tempdir().unwrap(), store };
-        shop.run(&["seed", "--offers", "1000", "--processes", "300"]);
+        shop.run(&["seed", "--offers", &offers.to_string(), "--processes", "300"]);
         shop
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    /// The store's URL, as another program would say it.
+    pub(crate) fn url(&self) -> String {
+        let (scheme, path) = self.store.split_once("://").unwrap();
+        format!("{scheme}://{}", self.folder.path().join(path).display())
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_offer-sync"));
         command.args(args).args(["--store", self.store]).current_dir(self.folder.path());
         command.env_remove("OFFER_SYNC_STORE").stdin(Stdio::null());
@@ -44,6 +56,25 @@ impl Shop {
         let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(out.status.success(), "{args:?}: {stderr}");
         String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// Starts it and leaves it running.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        let mut child = self.command(args).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Running { child, lines }
+    }
+
+    /// Drains until nothing is left, not even of a worker that was killed.
+    pub(crate) fn drain(&self, args: &[&str]) {
+        loop {
+            self.run(&[&["work", "--drain"], args].concat());
+            let shown = self.run(&["show"]);
+            let mut queues = shown.lines().take_while(|line| !line.is_empty());
+            if queues.all(|line| line.contains(" 0 ready, 0 running")) {
+                return;
+            }
+        }
     }
 
     /// Starts several at once and waits for all.
@@ -80,5 +111,32 @@ impl Shop {
             })
         });
         rows.unwrap().map(Result::unwrap).collect()
+    }
+}
+
+/// A running program, killed at the latest with the test.
+pub(crate) struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    /// Reads what it says, up to the line number `count` of those that have this in them.
+    pub(crate) fn says(&mut self, what: &str, count: usize) {
+        let mut lines = self.lines.by_ref().map(Result::unwrap).filter(|line| line.contains(what));
+        assert!(lines.nth(count - 1).is_some(), "it ended before it said {what} {count} times");
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

@@ -1,0 +1,1 @@
+UPDATE offer SET batch = NULL WHERE batch = ?1

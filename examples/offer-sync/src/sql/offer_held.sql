@@ -1,0 +1,1 @@
+SELECT DISTINCT batch FROM offer WHERE batch IS NOT NULL AND batch <> ?1

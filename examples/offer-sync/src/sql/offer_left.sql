@@ -1,0 +1,1 @@
+SELECT count(*) FROM offer WHERE synced_version < version

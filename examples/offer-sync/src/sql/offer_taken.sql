@@ -1,0 +1,1 @@
+UPDATE offer SET taken = taken + 1 WHERE batch = ?1 AND synced_version < version

@@ -1,0 +1,67 @@
+//! Workers that are killed in the middle of batches: what they had is done by others,
+//! soon, and nothing twice.
+
+use std::time::{Duration, Instant};
+
+use crate::shop::{STORES, Shop};
+
+/// One run: twelve batches, two workers, of which one or both are killed somewhere.
+fn a_run_with_kills(store: &'static str, run: usize) {
+    let shop = Shop::with(store, 120);
+    shop.run(&["put", "--sync", "12", "--limit", "10"]);
+    let work = ["work", "--processors", "2", "--lease", "400", "--pause", "10"];
+    let mut one = shop.start(&work);
+    one.says(" has ", 1);
+    let mut two = shop.start(&work);
+    // At the beginning of a batch, or at its end, when only its settlement is missing.
+    match run % 3 {
+        0 => one.says(" wrote ", 1),
+        more => one.says(" has ", more),
+    }
+    one.kill();
+    let mut killed = 1;
+    if run % 2 == 1 {
+        two.says(" has ", 1);
+        two.kill();
+        killed += 1;
+    }
+    shop.drain(&["--lease", "400", "--pause", "1"]);
+    let said = format!("run {run} on {store}");
+    assert_eq!(shop.number("SELECT count(*) FROM offer WHERE synced <> 1"), 0, "{said}");
+    // In hand again only because a worker died, or lost its lease, in the middle.
+    let again = shop.number("SELECT sum(taken) - 120 FROM offer");
+    let lost = shop.number("SELECT sum(rows - coalesce(marked, 0)) FROM slice");
+    assert_eq!(again, lost, "{said}");
+    let workers = "SELECT count(DISTINCT worker) FROM slice WHERE ended IS NULL";
+    assert!(shop.number(workers) <= killed, "{said}");
+}
+
+#[test]
+fn twenty_runs_with_kills_mark_every_offer_once() {
+    // Most of a run is waiting for leases to run out.
+    std::thread::scope(|scope| {
+        for store in STORES {
+            scope.spawn(move || (0..10).for_each(|run| a_run_with_kills(store, run)));
+        }
+    });
+}
+
+#[test]
+fn a_dead_workers_slots_are_free_within_seconds() {
+    for store in STORES {
+        let shop = Shop::with(store, 60);
+        shop.run(&["put", "--sync", "6", "--limit", "10"]);
+        let mut dead = shop.start(&["work", "--pause", "600000"]);
+        dead.says(" has ", 3);
+        let mut live = shop.start(&["work", "--pause", "1"]);
+        let killed = Instant::now();
+        dead.kill();
+        // All slots are the dead one's: nothing goes on before they are free.
+        live.says(" wrote ", 6);
+        let took = killed.elapsed();
+        assert!(took < Duration::from_secs(20), "{store}: {took:?}");
+        assert_eq!(shop.number("SELECT count(*) FROM offer WHERE synced <> 1"), 0, "{store}");
+        let picture = shop.run(&["picture"]);
+        assert!(picture.contains("xxx") && picture.contains("3 never ended"), "{picture}");
+    }
+}

@@ -21,6 +21,7 @@ mod stderr;
 mod store;
 mod usage;
 mod watched;
+mod when;
 
 use std::process::ExitCode;
 

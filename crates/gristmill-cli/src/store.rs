@@ -22,6 +22,8 @@ pub(crate) enum Missing {
     Create,
     /// Say so.
     Fail,
+    /// Say so, and that this command would make it with --create.
+    Offer,
 }
 
 /// Opens a store that outlives the command.
@@ -44,7 +46,7 @@ pub(crate) async fn open(url: &StoreUrl, missing: Missing) -> Result<Mill, Failu
     }
     Ok(match missing {
         Missing::Create => Mill::open_at(url).await?,
-        Missing::Fail => Mill::open_existing_at(url).await?,
+        Missing::Fail | Missing::Offer => Mill::open_existing_at(url).await?,
     })
 }
 
@@ -75,15 +77,13 @@ fn look_at(path: &Path, missing: Missing) -> Result<(), Failure> {
 /// Says what is missing.
 fn look_at_folder(path: &Path, missing: Missing) -> Result<(), Failure> {
     let shown = path.display();
-    if missing == Missing::Fail && !path.exists() {
-        return Err(Failure::new(
-            Exit::Unusable,
-            "no_store",
-            format!(
-                "there is no store at {shown}: begin one with 'gristmill up' or 'gristmill queue \
-                 add NAME', or name another with --store"
-            ),
-        ));
+    if missing != Missing::Create && !path.exists() {
+        let begin = match missing {
+            Missing::Offer => "say --create to begin one with this queue in it",
+            _ => "begin one with 'gristmill up' or 'gristmill queue add NAME'",
+        };
+        let why = format!("there is no store at {shown}: {begin}, or name another with --store");
+        return Err(Failure::new(Exit::Unusable, "no_store", why));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder

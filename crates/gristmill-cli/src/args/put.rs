@@ -9,7 +9,9 @@ Examples:
   gristmill put emails '{\"to\":\"ada@example.org\"}'
   gristmill put emails '{\"to\":\"ada@example.org\"}' --key ada --delay 5m
   cat photo.jpg | gristmill put resize - --encoding raw --source upload
-  gristmill put emails --from emails.ndjson           one payload a line
+  gristmill put emails '{\"to\":\"ada@example.org\"}' --at 'tomorrow 9:00'
+  find . -name '*.jpg' | gristmill put resize --lines     each line as it stands
+  gristmill put emails --from emails.ndjson               one JSON payload a line
   gristmill put emails --from - --envelope < all.ndjson
         one object a line: {\"payload\":…,\"key\":…,\"delay\":\"5s\",\"at\":…,\"priority\":0,
         \"group\":…,\"source\":…,\"id\":…,\"headers\":{…},\"timeout\":\"30s\",\"max_attempts\":3,
@@ -30,14 +32,15 @@ pub(crate) struct PutArgs {
     pub(crate) payload: Option<String>,
 
     /// What the task is about: at most one waiting task a key
-    #[arg(long, value_name = "K", conflicts_with = "from", allow_hyphen_values = true)]
+    #[arg(long, value_name = "K", conflicts_with_all = ["from", "lines"], allow_hyphen_values = true)]
     pub(crate) key: Option<String>,
 
     /// Not before this much time has passed, like 5s or 1h30m
     #[arg(long, value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
     pub(crate) delay: Option<String>,
 
-    /// Not before this time, like 2026-11-15T08:30:00Z
+    /// Not before this time: 17:30, 'tomorrow 9:00', '2026-11-15 08:30' (in your zone) or
+    /// 2026-11-15T08:30:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
 
@@ -54,7 +57,7 @@ pub(crate) struct PutArgs {
     pub(crate) source: Option<String>,
 
     /// Your own id: repeating the put with it puts nothing twice
-    #[arg(long, value_name = "ID", conflicts_with = "from")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["from", "lines"])]
     pub(crate) id: Option<String>,
 
     /// How long its handler may take, instead of the queue's timeout
@@ -69,7 +72,7 @@ pub(crate) struct PutArgs {
     #[arg(long, value_name = "PARTS", allow_hyphen_values = true)]
     pub(crate) backoff: Option<String>,
 
-    /// Declare the queue if nobody has
+    /// Declare the queue if nobody has; begins the store as well
     #[arg(long)]
     pub(crate) create: bool,
 
@@ -81,7 +84,16 @@ pub(crate) struct PutArgs {
     #[arg(long, requires = "from")]
     pub(crate) envelope: bool,
 
-    /// How the payload is to be read: json, msgpack or raw [default: json if it is, else raw]
-    #[arg(long, value_name = "E", conflicts_with = "from")]
+    /// Each line is a payload as it stands, of --from or of standard input
+    #[arg(long, conflicts_with_all = ["envelope", "encoding"])]
+    pub(crate) lines: bool,
+
+    /// Take an empty payload for what is meant: the pipe before may have failed
+    #[arg(long, conflicts_with_all = ["from", "lines"])]
+    pub(crate) allow_empty: bool,
+
+    /// How the payload is to be read: json, msgpack or raw [default: json if it is, else raw];
+    /// raw beside --from is --lines
+    #[arg(long, value_name = "E", conflicts_with = "envelope")]
     pub(crate) encoding: Option<String>,
 }

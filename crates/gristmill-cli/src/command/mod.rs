@@ -13,6 +13,7 @@ mod doctor;
 mod failed;
 mod generate;
 mod init;
+mod line_source;
 mod list;
 mod migrate;
 mod ndjson;

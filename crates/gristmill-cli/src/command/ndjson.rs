@@ -1,7 +1,7 @@
-//! Tasks from a file of lines, read on a thread of its own, a flush at a time:
-//! memory holds a few flushes whatever the file's length.
+//! Tasks from lines, read on a thread of its own, a flush at a time: memory holds a few
+//! flushes whatever the input's length, and a stream that is quiet holds nothing back.
 
-use std::io::{BufRead, Read};
+use std::time::{Duration, Instant};
 
 use gristmill::Payload;
 use gristmill::port::{Headers, NewTask, Start};
@@ -11,6 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
+use super::line_source::{LineSource, Next};
 use crate::failure::Failure;
 use gristmill_contract::duration;
 use gristmill_contract::task_settings::Said;
@@ -20,7 +21,22 @@ const FLUSH_TASKS: usize = 1_000;
 /// Bytes after which a flush ends early.
 const FLUSH_BYTES: u64 = 16 << 20;
 /// Longest line: a payload of the usual limit, escaped several times over.
-const LINE_BYTES: u64 = 8 << 20;
+const LINE_BYTES: usize = 8 << 20;
+/// How long a stream may be quiet before what came of it is put.
+const QUIET: Duration = Duration::from_millis(100);
+/// And how long the first of a flush waits at most, in a stream that never is.
+const WAITS: Duration = Duration::from_secs(1);
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A payload in JSON.
+    Json,
+    /// An object with the payload and its options.
+    Envelope,
+    /// A payload as it stands.
+    Plain,
+}
 
 /// Tasks that are put in one step.
 #[derive(Debug, Default)]
@@ -67,13 +83,13 @@ struct Envelope<'a> {
 
 /// Reads tasks from lines; `defaults` is what the flags say about each.
 pub(crate) fn read(
-    source: impl BufRead + Send + 'static,
+    source: LineSource,
     defaults: NewTask,
-    envelope: bool,
+    form: Form,
 ) -> Result<mpsc::Receiver<Result<Flush, Failure>>, Failure> {
     // Two flushes ahead: the next is parsed while one is being committed.
     let (send, receive) = mpsc::channel(2);
-    let mut reader = Reader { source, defaults, envelope, line: 0 };
+    let mut reader = Reader { source, defaults, form, line: 0 };
     std::thread::Builder::new()
         .name("gristmill-lines".to_owned())
         .spawn(move || {
@@ -90,36 +106,45 @@ pub(crate) fn read(
     Ok(receive)
 }
 
-struct Reader<R> {
-    source: R,
+struct Reader {
+    source: LineSource,
     defaults: NewTask,
-    envelope: bool,
+    form: Form,
     line: u64,
 }
 
-impl<R: BufRead> Reader<R> {
+impl Reader {
     /// The next tasks; none at the end of the input.
     fn flush(&mut self) -> Result<Flush, Failure> {
         let mut flush = Flush::default();
-        let mut line = Vec::new();
+        let mut began: Option<Instant> = None;
         while flush.tasks.len() < FLUSH_TASKS && flush.bytes < FLUSH_BYTES {
-            line.clear();
-            let read = (&mut self.source)
-                .take(LINE_BYTES + 1)
-                .read_until(b'\n', &mut line)
-                .map_err(|error| Failure::usage(format!("the input cannot be read: {error}")))?;
-            if read == 0 {
+            let left = began.map(|began| WAITS.saturating_sub(began.elapsed()));
+            if left == Some(Duration::ZERO) && self.source.is_stream() {
                 break;
             }
+            let next = self.source.next(left.map(|left| left.min(QUIET)), LINE_BYTES);
+            let line = match next {
+                Ok(Next::Line(line)) => line,
+                Ok(Next::Quiet | Next::End) => break,
+                Err(error) => {
+                    return Err(Failure::usage(format!("the input cannot be read: {error}")));
+                }
+            };
             self.line += 1;
-            flush.bytes += read as u64;
-            if line.len() as u64 > LINE_BYTES {
+            flush.bytes += line.len() as u64 + 1;
+            if line.len() > LINE_BYTES {
                 return Err(self.wrong(&format!("it is longer than {LINE_BYTES} bytes")));
             }
-            let text = line.trim_ascii();
+            let text = match self.form {
+                // Blanks are part of a name; only the end of the line is not.
+                Form::Plain => line.strip_suffix(b"\r").unwrap_or(&line),
+                Form::Json | Form::Envelope => line.trim_ascii(),
+            };
             if !text.is_empty() {
                 flush.tasks.push(self.task(text)?);
                 flush.lines.push(self.line);
+                began.get_or_insert_with(Instant::now);
             }
         }
         Ok(flush)
@@ -131,9 +156,19 @@ impl<R: BufRead> Reader<R> {
             let said = said.split(" at line 1").next().unwrap_or(&said);
             self.wrong(&format!("{said} at column {}", error.column()))
         };
-        if !self.envelope {
-            serde_json::from_slice::<IgnoredAny>(line).map_err(not_json)?;
-            let payload = Payload::json(line.to_vec());
+        let payload = match self.form {
+            Form::Envelope => None,
+            Form::Plain => Some(Payload::raw(line.to_vec())),
+            Form::Json => {
+                serde_json::from_slice::<IgnoredAny>(line).map_err(|error| {
+                    let wrong = not_json(error);
+                    let hint = "say --lines if each line is a payload as it stands";
+                    Failure { message: format!("{}; {hint}", wrong.message), ..wrong }
+                })?;
+                Some(Payload::json(line.to_vec()))
+            }
+        };
+        if let Some(payload) = payload {
             return Ok(NewTask { payload, ..self.defaults.clone() });
         }
         let said: Envelope<'_> = serde_json::from_slice(line).map_err(not_json)?;
@@ -179,25 +214,38 @@ impl<R: BufRead> Reader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::io::{Seek, Write};
 
-    fn tasks(text: &'static str, envelope: bool) -> Result<Vec<NewTask>, Failure> {
-        let mut reader =
-            Reader { source: text.as_bytes(), defaults: NewTask::default(), envelope, line: 0 };
-        reader.flush().map(|flush| flush.tasks)
+    fn reader(text: &str, form: Form, defaults: NewTask) -> Reader {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(text.as_bytes()).expect("room");
+        file.rewind().expect("a file");
+        Reader { source: LineSource::file(file), defaults, form, line: 0 }
+    }
+
+    fn tasks(text: &str, form: Form) -> Result<Vec<NewTask>, Failure> {
+        reader(text, form, NewTask::default()).flush().map(|flush| flush.tasks)
     }
 
     #[test]
     fn a_line_is_a_payload_as_it_stands() {
-        let read = tasks("{\"a\": 1.50}\n\n  [2]\r\n3", false).expect("tasks");
+        let read = tasks("{\"a\": 1.50}\n\n  [2]\r\n3", Form::Json).expect("tasks");
         let payloads: Vec<&[u8]> = read.iter().map(|task| &task.payload.bytes[..]).collect();
         assert_eq!(payloads, [&b"{\"a\": 1.50}"[..], b"[2]", b"3"]);
     }
 
     #[test]
+    fn a_plain_line_is_a_payload_with_its_blanks() {
+        let read = tasks(" a b.txt\r\n\n42\n{broken", Form::Plain).expect("tasks");
+        let payloads: Vec<&[u8]> = read.iter().map(|task| &task.payload.bytes[..]).collect();
+        assert_eq!(payloads, [&b" a b.txt"[..], b"42", b"{broken"]);
+        assert!(read.iter().all(|task| task.payload.encoding == gristmill::Encoding::Raw));
+    }
+
+    #[test]
     fn an_envelope_says_more() {
         let line = r#"{"payload":{"x":1},"key":"k","delay":"5s","priority":-3,"id":"i"}"#;
-        let read = tasks(line, true).expect("tasks");
+        let read = tasks(line, Form::Envelope).expect("tasks");
         let task = read.first().expect("one");
         assert_eq!(&task.payload.bytes[..], br#"{"x":1}"#);
         assert_eq!(task.start, Start::After(Duration::from_secs(5)));
@@ -210,8 +258,7 @@ mod tests {
         defaults.settings.set_max_attempts(Some(3));
         defaults.settings.set_timeout(Duration::from_secs(9));
         let line = r#"{"payload":1,"timeout":"5s"}"#;
-        let mut reader = Reader { source: line.as_bytes(), defaults, envelope: true, line: 0 };
-        let read = reader.flush().expect("tasks").tasks;
+        let read = reader(line, Form::Envelope, defaults).flush().expect("tasks").tasks;
         let own = &read.first().expect("one").settings;
         assert_eq!(own.timeout(), Some(Duration::from_secs(5)));
         assert_eq!(own.max_attempts(), Some(Some(3)));
@@ -219,17 +266,22 @@ mod tests {
 
     #[test]
     fn a_broken_line_is_named() {
-        for (text, envelope, part) in [
-            ("1\n{\"a\":\n", false, "line 2 "),
-            ("{}\n", true, "missing field `payload`"),
-            ("{\"payload\":1,\"when\":2}\n", true, "unknown field `when`"),
-            ("{\"payload\":1,\"delay\":\"5\"}\n", true, "unit is missing"),
-            ("{\"payload\":1,\"delay\":\"5s\",\"at\":\"x\"}\n", true, "both delay and at"),
-            ("{\"payload\":1,\"at\":\"x\"}\n", true, "not a time"),
-            ("{\"payload\":1,\"timeout\":\"0s\"}\n", true, "timeout is zero"),
-            ("{\"payload\":1,\"max_attempts\":0}\n", true, "max_attempts is 0"),
+        for (text, form, part) in [
+            ("1\n{\"a\":\n", Form::Json, "line 2 "),
+            ("a.txt\n", Form::Json, "say --lines"),
+            ("{}\n", Form::Envelope, "missing field `payload`"),
+            ("{\"payload\":1,\"when\":2}\n", Form::Envelope, "unknown field `when`"),
+            ("{\"payload\":1,\"delay\":\"5\"}\n", Form::Envelope, "unit is missing"),
+            (
+                "{\"payload\":1,\"delay\":\"5s\",\"at\":\"x\"}\n",
+                Form::Envelope,
+                "both delay and at",
+            ),
+            ("{\"payload\":1,\"at\":\"x\"}\n", Form::Envelope, "not a time"),
+            ("{\"payload\":1,\"timeout\":\"0s\"}\n", Form::Envelope, "timeout is zero"),
+            ("{\"payload\":1,\"max_attempts\":0}\n", Form::Envelope, "max_attempts is 0"),
         ] {
-            let error = tasks(text, envelope).expect_err(text);
+            let error = tasks(text, form).expect_err(text);
             assert!(error.message.contains(part), "{error}");
         }
     }

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use gristmill::port::{Encoding, NewTask, PutAnswer, PutRequest, Refusal, Start};
 use gristmill::{Mill, Payload, QueueName, StoreError};
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
@@ -13,6 +14,7 @@ use crate::contracts::{Contracts, fit};
 use crate::failure::{Exit, Failure};
 use crate::output::time;
 use crate::store::Missing;
+use crate::when;
 use gristmill_contract::duration;
 use gristmill_contract::task_settings::Said;
 
@@ -29,6 +31,8 @@ pub(crate) struct Put {
     create: bool,
     /// JSON was asked for by name.
     keep_json: bool,
+    /// A payload of no bytes is meant.
+    allow_empty: bool,
 }
 
 /// Where the payload comes from.
@@ -53,12 +57,13 @@ impl Put {
             None => {
                 return Err(Failure::usage(
                     "the payload is missing: give it as an argument, '-' to read it from standard \
-                     input, or --from FILE for one task a line",
+                     input, --from FILE for one task a line, or --lines for plain lines",
                 ));
             }
         };
         let queue = QueueName::new(&args.queue)?;
-        Ok(Put { queue, payload, task, create: args.create, keep_json })
+        let (create, allow_empty) = (args.create, args.allow_empty);
+        Ok(Put { queue, payload, task, create, keep_json, allow_empty })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
@@ -81,11 +86,20 @@ impl Put {
                 self::payload(bytes, encoding)?
             }
         };
-        let missing = if self.create { Missing::Create } else { Missing::Fail };
+        if payload.bytes.is_empty() && !self.allow_empty {
+            return Err(Failure::new(
+                Exit::Refused,
+                "empty_payload",
+                "the payload is empty, as when what should have made it failed: nothing was put; \
+                 say --allow-empty if it is meant",
+            ));
+        }
+        let missing = if self.create { Missing::Create } else { Missing::Offer };
         let mill = session.open(missing).await?;
         let contracts = Contracts::of(&mill).await?;
         let task =
             fit(contracts.get(&self.queue), NewTask { payload, ..self.task }, self.keep_json);
+        let start = task.as_ref().map_or(Start::Now, |task| task.start);
         let answers = put(&mill, &self.queue, vec![task], self.create).await?;
         mill.close().await?;
         let answer = answers.into_iter().next().ok_or_else(|| {
@@ -97,6 +111,16 @@ impl Put {
         match &answer {
             PutAnswer::Refused(refusal) => Err(refused(refusal)),
             _ if session.output.json => Ok(()),
+            PutAnswer::Enqueued { .. } => {
+                let due = match start {
+                    // As it was understood: a time of day may be another day's.
+                    Start::At(at) if at > time::now() => {
+                        format!(", due {}", when::shown(at, &TimeZone::system()))
+                    }
+                    _ => String::new(),
+                };
+                session.output.line(format_args!("{}{due}", sentence(&answer)))
+            }
             _ => session.output.line(sentence(&answer)),
         }
     }
@@ -109,7 +133,10 @@ pub(crate) fn options(args: &PutArgs) -> Result<NewTask, Failure> {
     };
     let start = match (&args.delay, &args.at) {
         (Some(delay), _) => Start::After(duration::parse(delay).map_err(Failure::usage)?),
-        (_, Some(at)) => Start::At(at.parse().map_err(|error| Failure::usage(format!("{error}")))?),
+        (_, Some(at)) => {
+            let at = when::read(at, time::now(), &TimeZone::system());
+            Start::At(at.map_err(Failure::usage)?)
+        }
         _ => Start::Now,
     };
     let mut own = Said::default();

@@ -1,14 +1,15 @@
 //! `put --from`: any number of tasks from lines, in constant memory.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
 use gristmill::port::{NewTask, PutAnswer, Refusal};
-use gristmill::{BulkReport, QueueName};
+use gristmill::signal::Signals;
+use gristmill::{BulkReport, Encoding, QueueName};
 use indicatif::ProgressBar;
 
-use super::ndjson::Flush;
+use super::line_source::LineSource;
+use super::ndjson::{Flush, Form};
 use super::put::{answer_json, options, put, refused};
 use super::{Session, ndjson};
 use crate::args::PutArgs;
@@ -23,7 +24,7 @@ use crate::store::Missing;
 pub(crate) struct PutMany {
     queue: QueueName,
     from: PathBuf,
-    envelope: bool,
+    form: Form,
     defaults: NewTask,
     create: bool,
 }
@@ -31,11 +32,32 @@ pub(crate) struct PutMany {
 impl PutMany {
     /// What was meant, if it was this kind of put.
     pub(crate) fn meant(args: &PutArgs) -> Result<Option<Self>, Failure> {
-        let Some(from) = args.from.clone() else { return Ok(None) };
+        let given = args.payload.as_deref();
+        let from = match (&args.from, args.lines) {
+            (Some(from), _) => from.clone(),
+            (None, true) if given.is_none_or(|given| given == "-") => "-".into(),
+            (None, true) => {
+                let why = "--lines reads payloads from standard input or --from FILE: leave the \
+                           payload out";
+                return Err(Failure::usage(why));
+            }
+            (None, false) => return Ok(None),
+        };
+        let encoding = args.encoding.as_deref().map(str::parse::<Encoding>).transpose();
+        let form = match encoding.map_err(Failure::usage)? {
+            _ if args.envelope => Form::Envelope,
+            _ if args.lines => Form::Plain,
+            Some(Encoding::Raw) => Form::Plain,
+            Some(Encoding::Json) | None => Form::Json,
+            Some(Encoding::Msgpack) => {
+                let why = "--from reads lines, and msgpack has none: put it one by one";
+                return Err(Failure::usage(why));
+            }
+        };
         Ok(Some(PutMany {
             queue: QueueName::new(&args.queue)?,
             from,
-            envelope: args.envelope,
+            form,
             defaults: options(args)?,
             create: args.create,
         }))
@@ -43,21 +65,31 @@ impl PutMany {
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let (source, bar) = self.input()?;
-        let missing = if self.create { Missing::Create } else { Missing::Fail };
+        // Before the first line is read: whoever ends it is told what stands.
+        let signals = Signals::listen()?;
+        let missing = if self.create { Missing::Create } else { Missing::Offer };
         let mill = session.open(missing).await?;
         let contracts = Contracts::of(&mill).await?;
         let contract = contracts.get(&self.queue);
-        let mut flushes = ndjson::read(source, self.defaults.clone(), self.envelope)?;
+        let mut flushes = ndjson::read(source, self.defaults.clone(), self.form)?;
         let mut report = BulkReport::default();
         let mut first_refusal = None;
         let mut lines_done = 0;
         let mut read = Flush::default();
-        loop {
+        let stopped = loop {
+            if signals.count() > 0 {
+                break true;
+            }
             if read.tasks.is_empty() {
-                let Some(flush) = flushes.recv().await else { break };
+                let next = tokio::select! {
+                    biased;
+                    () = signals.asked() => continue,
+                    flush = flushes.recv() => flush,
+                };
+                let Some(flush) = next else { break false };
                 read = flush.map_err(|failure| Self::stopped(failure, &report, lines_done))?;
                 if read.tasks.is_empty() {
-                    break;
+                    break false;
                 }
             }
             let flush = read.split(mill.store().flush_limit().unwrap_or(usize::MAX));
@@ -81,11 +113,14 @@ impl PutMany {
             bar.inc(flush.bytes);
             bar.set_message(count(report.enqueued, "task"));
             if matches!(first_refusal, Some(Refusal::UnknownQueue { .. })) {
-                break;
+                break false;
             }
-        }
+        };
         bar.finish_and_clear();
         mill.close().await?;
+        if stopped {
+            return Err(Self::stopped(Failure::interrupted("interrupted"), &report, lines_done));
+        }
         if !session.output.json {
             session.output.line(sentence(&report))?;
         }
@@ -101,10 +136,10 @@ impl PutMany {
         }
     }
 
-    fn input(&self) -> Result<(Box<dyn BufRead + Send>, ProgressBar), Failure> {
+    fn input(&self) -> Result<(LineSource, ProgressBar), Failure> {
         if self.from.as_os_str() == "-" {
-            let lines = BufReader::with_capacity(1 << 16, std::io::stdin());
-            return Ok((Box::new(lines), progress::steps("bytes")));
+            let input = LineSource::input().map_err(|e| Failure::io("standard input", &e))?;
+            return Ok((input, progress::steps("bytes")));
         }
         let shown = self.from.display();
         let cannot = |error: std::io::Error| {
@@ -115,8 +150,7 @@ impl PutMany {
         if size.is_dir() {
             return Err(Failure::usage(format!("{shown} is a folder: name a file after --from")));
         }
-        let lines = BufReader::with_capacity(1 << 16, file);
-        Ok((Box::new(lines), progress::bytes(size.len())))
+        Ok((LineSource::file(file), progress::bytes(size.len())))
     }
 
     /// The failure together with what stands already.

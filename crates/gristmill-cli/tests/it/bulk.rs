@@ -2,9 +2,13 @@
 
 use std::fmt::Write;
 
+use std::io::Write as _;
+use std::process::Stdio;
+
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::place::Place;
+use crate::place::{Place, Running, eventually};
 
 #[test]
 fn a_hundred_thousand_lines_are_put() {
@@ -73,4 +77,78 @@ fn the_queue_can_be_declared_on_the_way() {
         place.run_with(&["put", "q", "--from", "-", "--create", "--source", "s"], b"1\n2\n");
     assert_eq!((answer.code, answer.stdout.trim()), (0, "2 enqueued"), "{}", answer.stderr);
     assert_eq!(place.json(&["list"])[1]["source"], "s");
+}
+
+#[test]
+fn a_plain_line_is_a_payload_as_it_stands() {
+    let place = Place::with(&[&["q"]]);
+    let lines = b" a b.jpg\r\n\n42\nn\xf6.jpg\nlast";
+    for words in [&["put", "q", "--lines"][..], &["put", "q", "--from", "-", "--encoding", "raw"]] {
+        let answer = place.run_with(words, lines);
+        assert_eq!((answer.code, answer.stdout.trim()), (0, "4 enqueued"), "{}", answer.stderr);
+        let tasks = place.json(&["list"]);
+        let payloads: Vec<_> =
+            tasks.as_array().unwrap().iter().map(|task| task["payload"].clone()).collect();
+        assert_eq!(
+            payloads,
+            [
+                json!({ "text": " a b.jpg" }),
+                json!({ "text": "42" }),
+                json!({ "base64": "bvYuanBn" }),
+                json!({ "text": "last" }),
+            ]
+        );
+        place.ok(&["cancel", "--all"]);
+    }
+    place.write("names", "a\nb\n");
+    let said = place.ok(&["put", "q", "--lines", "--from", "names", "--source", "s"]);
+    assert_eq!(said.trim(), "2 enqueued");
+}
+
+#[test]
+fn what_a_quiet_stream_said_is_put_and_told_at_the_end() {
+    let place = Place::with(&[&["q"]]);
+    for end in [Some(Signal::INT), None] {
+        let mut command = place.command(&["put", "q", "--lines"]);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        let running = Running::from(child);
+        pipe.write_all(b"one\ntwo\nhal").unwrap();
+        eventually("the lines stand", || place.stats("q")["ready"] == 2);
+        if let Some(signal) = end {
+            running.signal(signal);
+            let (code, out, err) = running.end();
+            assert_eq!((code, &*out), (130, ""), "{err}");
+            assert!(err.contains("lines 1 to 2 were put (2 enqueued"), "{err}");
+            place.ok(&["cancel", "--all"]);
+        } else {
+            drop(pipe);
+            let (code, out, err) = running.end();
+            assert_eq!((code, out.trim()), (0, "3 enqueued"), "{err}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_payload_has_to_be_meant() {
+    let place = Place::with(&[&["q"]]);
+    assert_eq!(place.run(&["put", "q", "-"]).code, 3);
+    assert_eq!(place.ok(&["put", "q", "-", "--allow-empty"]).trim(), "enqueued 1");
+    assert_eq!(place.json(&["show", "1"])["payload"], json!({ "text": "" }));
+}
+
+#[test]
+fn a_time_is_that_of_the_zone() {
+    let place = Place::with(&[&["q"]]);
+    let put = |at: &str| {
+        let output = place.command(&["put", "q", "1", "--at", at]).env("TZ", "Asia/Tokyo").output();
+        String::from_utf8(output.unwrap().stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(put("2040-01-01 09:00"), "enqueued 1, due 2040-01-01 09:00 JST");
+    assert_eq!(put("2040-01-01T00:00:00Z"), "enqueued 2, due 2040-01-01 09:00 JST");
+    assert_eq!(put("2020-01-01 09:00"), "enqueued 3");
+    for id in ["1", "2"] {
+        assert_eq!(place.json(&["show", id])["run_at"], "2040-01-01T00:00:00Z");
+    }
+    assert!(put("tomorrow 9:00").contains("09:00 JST"));
 }

@@ -135,7 +135,11 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn of(command: &mut Command) -> Self {
-        let mut child = command.spawn().unwrap();
+        Self::from(command.spawn().unwrap())
+    }
+
+    /// One that was started already.
+    pub(crate) fn from(mut child: Child) -> Self {
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Running { child, stdout, stderr }

@@ -4,6 +4,7 @@
 //! names, times) is decided in [`crate::command`].
 
 mod bench;
+mod claim;
 mod contract;
 mod copy;
 mod init;
@@ -17,6 +18,7 @@ mod store;
 mod work;
 
 pub(crate) use bench::BenchArgs;
+pub(crate) use claim::{ClaimArgs, DoneArgs, ExtendArgs, FailArgs, HeldArgs, SettleArgs};
 pub(crate) use contract::{
     ContractCheckArgs, ContractCommand, ContractRegisterArgs, ContractSchemaArgs, GenerateArgs,
     Language,
@@ -99,6 +101,16 @@ pub(crate) enum Command {
     Put(PutArgs),
     /// Run a command for each task
     Work(WorkArgs),
+    /// Take tasks under a lease: a shell script can be a worker
+    Claim(ClaimArgs),
+    /// End the attempt of a claimed task: done, error, retry, fail or release
+    Settle(SettleArgs),
+    /// End the attempt of a claimed task as done
+    Done(DoneArgs),
+    /// End the attempt of a claimed task as failed for good
+    Fail(FailArgs),
+    /// Keep what was claimed for longer
+    Extend(ExtendArgs),
     /// Show the numbers of every queue
     Stats(StatsArgs),
     /// Show who works on what, and what the manager said

@@ -4,6 +4,7 @@
 mod backup;
 mod bench;
 mod check;
+mod claim;
 mod completions;
 mod config;
 mod config_show;
@@ -25,6 +26,7 @@ mod put_many;
 mod queue;
 mod reload;
 mod schedules;
+mod settle;
 mod show;
 mod stats;
 mod up;
@@ -108,6 +110,7 @@ pub(crate) enum Command {
     Backup(backup::Backup),
     Bench(bench::Bench),
     Check(check::Check),
+    Claim(claim::Claim),
     Completions(completions::Completions),
     ConfigCheck(config::ConfigCheck),
     ConfigShow(config_show::ConfigShow),
@@ -116,6 +119,7 @@ pub(crate) enum Command {
     ContractSchema(contract::Schema),
     Copy(copy::Copy),
     Doctor(doctor::Doctor),
+    Extend(settle::Extend),
     Generate(generate::Generate),
     Init(init::Init),
     List(list::List),
@@ -129,6 +133,7 @@ pub(crate) enum Command {
     QueueChange(queue::Change),
     QueueList(queue::List),
     Schedules(schedules::Schedules),
+    Settle(settle::Settle),
     Show(show::Show),
     Stats(stats::Stats),
     Up(up::Up),
@@ -162,6 +167,11 @@ impl Command {
                 None => Command::Put(put::Put::meant(args)?),
             },
             Typed::Work(args) => Command::Work(work::Work::meant(args)?),
+            Typed::Claim(args) => Command::Claim(claim::Claim::meant(args)?),
+            Typed::Settle(args) => Command::Settle(settle::Settle::meant(args)?),
+            Typed::Done(args) => Command::Settle(settle::Settle::done(args)?),
+            Typed::Fail(args) => Command::Settle(settle::Settle::fail(args)?),
+            Typed::Extend(args) => Command::Extend(settle::Extend::meant(args)?),
             Typed::Workers => Command::Workers(workers::Workers),
             Typed::Stats(args) => Command::Stats(stats::Stats::meant(args)?),
             Typed::List(args) => Command::List(list::List::meant(args)?),
@@ -242,9 +252,11 @@ impl Command {
             Command::Backup(backup) => backup.run(session).await,
             Command::Bench(bench) => bench.run(session).await,
             Command::Check(check) => check.run(session).await,
+            Command::Claim(claim) => claim.run(session).await,
             Command::Completions(completions) => completions.run(session),
             Command::Copy(copy) => copy.run(session).await,
             Command::Doctor(doctor) => doctor.run(session).await,
+            Command::Extend(extend) => extend.run(session).await,
             Command::Migrate(migrate) => migrate.run(session).await,
             Command::ConfigCheck(check) => check.run(session),
             Command::ConfigShow(show) => show.run(session),
@@ -263,6 +275,7 @@ impl Command {
             Command::QueueChange(change) => change.run(session).await,
             Command::QueueList(list) => list.run(session).await,
             Command::Schedules(schedules) => schedules.run(session).await,
+            Command::Settle(settle) => settle.run(session).await,
             Command::Show(show) => show.run(session).await,
             Command::Stats(stats) => stats.run(session).await,
             Command::Up(up) => up.run(session).await,

@@ -52,8 +52,8 @@ const FAIL: i32 = 65;
 /// What shells say of a command that is not there or cannot be executed.
 const CANNOT_RUN: [i32; 2] = [126, 127];
 /// What of our own environment a handler must not see: the store's URL may hold a
-/// password.
-const OURS: [&str; 2] = ["GRISTMILL_STORE", "GRISTMILL_LOG"];
+/// password. Nor the token of a claim around us.
+const OURS: [&str; 4] = ["GRISTMILL_STORE", "GRISTMILL_LOG", "GRISTMILL_TOKEN", "GRISTMILL_LEASE"];
 
 /// What else is about one task alone.
 const OF_A_TASK: [&str; 3] = ["GRISTMILL_CHECKPOINT", "TRACEPARENT", "TRACESTATE"];

@@ -27,6 +27,13 @@ impl Output {
             .map_err(|error| Failure::io("standard output", &error))
     }
 
+    /// Writes bytes as they are.
+    pub(crate) fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut out = std::io::stdout().lock();
+        let written = out.write_all(bytes).and_then(|()| out.flush());
+        written.map_err(|error| Failure::io("standard output", &error))
+    }
+
     /// Writes one line of JSON.
     pub(crate) fn value(self, value: &impl Serialize) -> Result<(), Failure> {
         self.line(text(value)?)

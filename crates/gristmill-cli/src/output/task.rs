@@ -75,14 +75,14 @@ struct NoteJson<'a> {
 /// has one, otherwise as text or, when it is not even that, as base64.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum PayloadJson {
+pub(crate) enum PayloadJson {
     Json(Box<RawValue>),
     Text { text: String },
     Base64 { base64: String },
 }
 
 impl PayloadJson {
-    fn of(payload: &Payload, view: Option<String>) -> Self {
+    pub(crate) fn of(payload: &Payload, view: Option<String>) -> Self {
         if let Some(json) = view.and_then(|json| RawValue::from_string(json).ok()) {
             return PayloadJson::Json(json);
         }

@@ -33,6 +33,7 @@ mod round_trip;
 mod schedules;
 mod secret;
 mod served_store;
+mod shell_worker;
 mod silent_store;
 mod slots;
 mod sql_page;

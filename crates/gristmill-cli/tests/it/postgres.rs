@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::place::Place;
 
 /// A database that `gristmill migrate` made the schema in.
-fn migrated() -> Database {
+pub(crate) fn migrated() -> Database {
     let server = Server::shared().unwrap();
     server
         .database("migrated", |url| {

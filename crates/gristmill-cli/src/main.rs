@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod claimed;
 mod command;
 mod config;
 mod contracts;

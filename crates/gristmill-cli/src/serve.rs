@@ -1,7 +1,6 @@
 //! Running workers until they are drained or told to stop, and telling how
 //! tasks fare meanwhile.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use gristmill::port::observed::StoreEvent;
@@ -15,15 +14,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::JoinSet;
 
+use crate::claimed::Claimed;
 use crate::exec::{BrokenHandler, Children, Leaving, Runs};
 use crate::failure::{Exit, Failure};
 use crate::notify;
 use crate::output::{cut, last_line, time};
 pub(crate) use crate::stderr::say;
 use gristmill_contract::duration;
-
-/// Most running tasks whose start is remembered for the telling.
-const REMEMBERED: usize = 10_000;
 
 /// How long the store may take to end its own threads, and how long one that did
 /// not answer before.
@@ -339,7 +336,7 @@ async fn tell_of(
     tell: Tell,
     mut over: oneshot::Receiver<()>,
 ) {
-    let mut started: HashMap<TaskId, QueueName> = HashMap::new();
+    let mut claimed = Claimed::default();
     loop {
         let event = tokio::select! {
             biased;
@@ -347,12 +344,10 @@ async fn tell_of(
             _ = &mut over => return,
         };
         match event {
-            Ok(StoreEvent::Claimed { queue, tasks, .. }) if started.len() < REMEMBERED => {
-                started.extend(tasks.into_iter().map(|id| (id, queue.clone())));
-            }
+            Ok(StoreEvent::Claimed { queue, tasks, .. }) => claimed.claimed(&queue, tasks),
             Ok(StoreEvent::Settled { id, answer }) => {
                 let took = runs.take(id).map(duration::show);
-                let Some(queue) = started.remove(&id) else { continue };
+                let Some(queue) = claimed.settled(id) else { continue };
                 // Somebody else's success, over HTTP, is theirs to tell.
                 let tell = if took.is_some() { tell } else { Tell::Trouble };
                 if let Some(line) = ended(&mill, id, &answer, tell).await {
@@ -363,7 +358,7 @@ async fn tell_of(
             }
             Ok(_) => {}
             Err(broadcast::error::RecvError::Lagged(_)) => {
-                started.clear();
+                claimed.forget();
                 runs.forget();
             }
             Err(broadcast::error::RecvError::Closed) => return,

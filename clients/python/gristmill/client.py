@@ -24,15 +24,26 @@ FLUSH = 1000
 class Client:
     """A service. Threads may share one; each has a connection of its own.
 
-    `patience` is how long, in seconds, a call is repeated while the service is away.
+    `token` is what `gristmill token create` showed; else GRISTMILL_TOKEN. `patience` is
+    how long, in seconds, a call is repeated while the service is away.
     """
 
     def __init__(
-        self, url: Optional[str] = None, *, timeout: float = 30.0, patience: float = 30.0
+        self,
+        url: Optional[str] = None,
+        *,
+        token: Optional[str] = None,
+        timeout: float = 30.0,
+        patience: float = 30.0,
     ) -> None:
         self.url = url or os.environ.get("GRISTMILL_URL") or DEFAULT_URL
-        self._transport = Transport(self.url, timeout)
+        self._token = token or os.environ.get("GRISTMILL_TOKEN") or None
+        self._transport = Transport(self.url, timeout, self._token)
         self._patience = patience
+
+    def another(self, *, timeout: float, patience: float) -> "Client":
+        """A client of the same service with connections and deadlines of its own."""
+        return Client(self.url, token=self._token, timeout=timeout, patience=patience)
 
     def close(self) -> None:
         """Closes the connections."""

@@ -20,12 +20,13 @@ BROKEN = (OSError, http.client.HTTPException)
 class Transport:
     """A connection a thread."""
 
-    def __init__(self, url: str, timeout: float) -> None:
+    def __init__(self, url: str, timeout: float, token: Optional[str] = None) -> None:
         parts = urlsplit(url)
         if parts.scheme != "http" or not parts.hostname:
             raise GristmillError(f"{url!r} is no address: write it like http://127.0.0.1:4747")
         self._host, self._port = parts.hostname, parts.port or 4747
         self._timeout = timeout
+        self._headers = {"authorization": f"Bearer {token}"} if token else {}
         self._local = threading.local()
         self._lock = threading.Lock()
         self._waiting: Dict[int, http.client.HTTPConnection] = {}
@@ -75,7 +76,9 @@ class Transport:
         """One request and its answer. Raises `Unavailable` where it was not sent, and
         `Unknown` where it was and no whole answer came."""
         text = None if body is None else json.dumps(body, allow_nan=False).encode()
-        headers = {"content-type": "application/json"} if text is not None else {}
+        headers = dict(self._headers)
+        if text is not None:
+            headers["content-type"] = "application/json"
         connection = self._connection(self._timeout + wait)
         try:
             if connection.sock is None:

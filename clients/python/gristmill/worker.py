@@ -367,7 +367,7 @@ class Worker:
     def _beat(self) -> None:
         """Extends leases when a quarter of them has passed."""
         # A client of its own: it must not stand behind a call that waits.
-        with Client(self.client.url, timeout=5.0, patience=0.0) as client:
+        with self.client.another(timeout=5.0, patience=0.0) as client:
             self._beat_with(client)
 
     def _beat_with(self, client: Client) -> None:

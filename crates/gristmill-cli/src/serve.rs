@@ -1,6 +1,7 @@
 //! Running workers until they are drained or told to stop, and telling how
 //! tasks fare meanwhile.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use gristmill::port::observed::StoreEvent;
@@ -9,7 +10,7 @@ use gristmill::schedule::Scheduler;
 use gristmill::signal::{SAME_WISH, Signals};
 use gristmill::worker::{WorkReport, Worker};
 use gristmill::{Mill, QueueName, TaskId};
-use gristmill_server::{Listen, Port, Server};
+use gristmill_server::{Listen, ListenError, Port, Server, Tokens};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::JoinSet;
@@ -172,6 +173,19 @@ pub(crate) async fn take(listen: Listen) -> Result<Option<Port>, Failure> {
             Err(why) => Err(Failure::new(Exit::Wrong, "listen", why.to_string())),
         },
     }
+}
+
+/// Refuses to serve others than this machine as long as nothing tells them apart.
+pub(crate) async fn admit(mill: &Mill, reachable: Option<SocketAddr>) -> Result<(), Failure> {
+    match reachable {
+        Some(address) if !Tokens::of(mill).any().await? => Err(no_token(address)),
+        _ => Ok(()),
+    }
+}
+
+/// Why others are not served.
+pub(crate) fn no_token(address: SocketAddr) -> Failure {
+    Failure::new(Exit::Wrong, "no_token", ListenError::NoToken(address).to_string())
 }
 
 /// What runs beside the workers for as long as they do.

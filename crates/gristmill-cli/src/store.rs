@@ -61,6 +61,16 @@ pub(crate) async fn open_to_stay(url: &StoreUrl) -> Result<Mill, Failure> {
     Ok(Mill::open_at(url).await?)
 }
 
+/// Whether opening it would make it: nothing stands there yet. A server is asked only
+/// when it is opened.
+pub(crate) fn is_new(url: &StoreUrl) -> bool {
+    match url {
+        StoreUrl::Memory => true,
+        StoreUrl::Sqlite(path) | StoreUrl::Files(path) => !path.exists(),
+        _ => false,
+    }
+}
+
 /// Says what SQLite would only call "unable to open".
 fn look_at(path: &Path, missing: Missing) -> Result<(), Failure> {
     let shown = path.display();

@@ -9,6 +9,7 @@ use gristmill::QueueName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::access::{Caller, Rule};
 use crate::body;
 use crate::problem::{Answer, INVALID, Problem, UNKNOWN_FIELD};
 use crate::service::Service;
@@ -17,6 +18,8 @@ use crate::service::Service;
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) service: Arc<Service>,
+    /// Who asks.
+    pub(crate) caller: Caller,
     /// What stands in the path's braces.
     pub(crate) params: Vec<(String, String)>,
     pub(crate) request: Request,
@@ -31,6 +34,15 @@ impl Call {
     pub(crate) fn param(&self, name: &str) -> &str {
         let found = self.params.iter().find(|(known, _)| known == name);
         found.map_or("", |(_, value)| value.as_str())
+    }
+
+    /// Refuses who may not do this to the queue that the path names, if it names one.
+    pub(crate) fn expect_path(&self, rule: Rule) -> Answer<()> {
+        let named = self.params.iter().any(|(known, _)| known == "queue");
+        match rule {
+            Rule::Needs(scope) if named => self.caller.expect_for(scope, &self.queue()?),
+            _ => Ok(()),
+        }
     }
 
     /// The queue that the path names.

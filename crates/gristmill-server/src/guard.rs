@@ -1,5 +1,5 @@
-//! Who may ask at all: requests under a name of this machine, and not from pages
-//! of other sites.
+//! What may be asked at all: requests under a name of this machine, where only it is
+//! served, and not from pages of other sites.
 //!
 //! A browser on this machine runs pages of strangers. Such a page can send a request
 //! here, but not hide that it did (Origin, Sec-Fetch-Site), and if it makes its own
@@ -11,8 +11,18 @@ use axum::response::Response;
 
 use crate::problem::{Answer, BAD_REQUEST, Problem, WRONG_HOST, WRONG_ORIGIN};
 
+/// Whom a port serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Serves {
+    /// This machine: under its own names only.
+    Ourselves,
+    /// Others too, under whatever name they know it. Everybody shows a token there, which
+    /// a page that makes its own name point here does not have.
+    Others,
+}
+
 /// Checks a request's head.
-pub(crate) fn check(method: &Method, uri: &Uri, headers: &HeaderMap) -> Answer<()> {
+pub(crate) fn check(serves: Serves, method: &Method, uri: &Uri, headers: &HeaderMap) -> Answer<()> {
     let mut hosts = headers.get_all(header::HOST).iter();
     // An address in the request line wins over the header (RFC 9112), so it is the one
     // to look at.
@@ -24,12 +34,17 @@ pub(crate) fn check(method: &Method, uri: &Uri, headers: &HeaderMap) -> Answer<(
     if hosts.next().is_some() {
         return Err(Problem::new(&BAD_REQUEST, "the request has two Host headers"));
     }
-    if !is_ours(named) {
+    if named.is_empty() {
+        return Err(Problem::new(&WRONG_HOST, "the Host header names nobody"));
+    }
+    if serves == Serves::Ourselves && !is_ours(named) {
         return Err(Problem::new(&WRONG_HOST, "the Host header does not name this machine"));
     }
     if let Some(origin) = headers.get(header::ORIGIN) {
-        let same = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
-        if same != Some(named) {
+        let origin = origin.to_str().unwrap_or_default();
+        // What stands between may have taken the encryption off.
+        let https = (serves == Serves::Others).then(|| origin.strip_prefix("https://")).flatten();
+        if origin.strip_prefix("http://").or(https) != Some(named) {
             return Err(Problem::new(&WRONG_ORIGIN, "the Origin header names another site"));
         }
     }
@@ -99,7 +114,26 @@ mod tests {
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), value.parse().expect("a value"));
         }
-        check(method, &Uri::from_static("/v1"), &map).err().map(|problem| problem.code())
+        let uri = Uri::from_static("/v1");
+        check(Serves::Ourselves, method, &uri, &map).err().map(|problem| problem.code())
+    }
+
+    #[test]
+    fn others_may_call_it_what_they_like() {
+        let asked = |headers: &[(&'static str, &str)]| {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(HeaderName::from_static(name), value.parse().expect("a value"));
+            }
+            let uri = Uri::from_static("/v1");
+            check(Serves::Others, &Method::POST, &uri, &map).err().map(|problem| problem.code())
+        };
+        let host = ("host", "queues.internal:4747");
+        assert_eq!(asked(&[host]), None);
+        assert_eq!(asked(&[host, ("origin", "https://queues.internal:4747")]), None);
+        assert_eq!(asked(&[host, ("origin", "https://evil.example")]), Some("wrong_origin"));
+        assert_eq!(asked(&[host, ("sec-fetch-site", "cross-site")]), Some("wrong_origin"));
+        assert_eq!(asked(&[("host", "")]), Some("wrong_host"));
     }
 
     #[test]

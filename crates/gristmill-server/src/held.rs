@@ -9,7 +9,8 @@ use std::time::Duration;
 use gristmill::TaskState;
 use gristmill::port::{Claim, ClaimedTask, ExtendAnswer, Extension, Token};
 
-use crate::problem::Answer;
+use crate::access::Caller;
+use crate::problem::{Answer, Problem, TOKEN_IN_USE};
 use crate::service::Service;
 
 /// Tokens for which somebody claims right now.
@@ -31,6 +32,7 @@ impl Held {
 /// is not told again.
 pub(crate) async fn again(
     service: &Service,
+    caller: &Caller,
     token: Token,
     lease: Option<Duration>,
 ) -> Answer<Option<Claim>> {
@@ -40,6 +42,10 @@ pub(crate) async fn again(
     for id in ids {
         let task = service.store.get(id).await?;
         let Some(task) = task.filter(|task| task.state == TaskState::Processing) else { continue };
+        if !caller.sees(&task) {
+            let why = "this token has claimed from another queue";
+            return Err(Problem::new(&TOKEN_IN_USE, why).at("token"));
+        }
         queue = Some(task.queue.clone());
         tasks.push(ClaimedTask::from(task));
     }

@@ -1,9 +1,9 @@
 //! The service: the queues of a store over HTTP, for every language.
 //!
 //! ```text
-//!   client ──► connection ──► guard ──► router ──► a route ──► Mill, Store
-//!              timed, counted  Host,     from the   message/: what goes in
-//!              and cut         Origin    table      and out, field by field
+//!   client ──► connection ──► guard ──► router ──► door ──► a route ──► Mill, Store
+//!              timed, counted  Host,     from the   tokens,  message/: what goes in
+//!              and cut         Origin    table      scopes   and out, field by field
 //! ```
 //!
 //! The routes stand in one table (`router.rs`), from which the router and the
@@ -11,15 +11,18 @@
 //! out is in mirror structs (`message/`), so that the model can change without
 //! breaking clients; what a route does is in `route/`.
 //!
-//! It serves this machine only ([`Listen`]): there are no tokens yet that could
-//! tell one caller from another.
+//! Who calls is known by access tokens (`access/`); each route in the table says which
+//! scope it needs. Where there is no token it serves this machine only, and everybody on
+//! it ([`Listen`]).
 
+mod access;
 mod body;
 mod call;
 mod connection;
 mod guard;
 mod held;
 mod known;
+mod leased;
 mod limits;
 mod listen;
 mod message;
@@ -33,6 +36,10 @@ mod sampled;
 mod server;
 mod service;
 
+pub use access::{
+    NewToken, Reach, ReachError, Scope, ScopeError, Secret, TokenError, TokenState, TokenView,
+    Tokens,
+};
 pub use listen::{Listen, ListenError};
 pub use operation::{OperationState, OperationView, Operations};
 pub use server::{Options, Port, Server};

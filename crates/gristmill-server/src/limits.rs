@@ -37,6 +37,8 @@ pub(crate) const EXTENSIONS: usize = 1_000;
 pub(crate) const PAGE: usize = 100;
 /// Most bytes of payloads on a page: it ends early rather than grow.
 pub(crate) const PAGE_BYTES: usize = 8 << 20;
+/// Most claims whose queue is remembered.
+pub(crate) const LEASED: usize = 10_000;
 /// Most listeners to events at once.
 pub(crate) const LISTENERS: usize = 64;
 /// Most requests that wait for work or for a task's end at once.

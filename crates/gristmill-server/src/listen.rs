@@ -1,4 +1,4 @@
-//! Where the service listens: on this machine only, or not at all.
+//! Where the service listens: on this machine, for others too, or not at all.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,6 +19,17 @@ pub enum Listen {
 impl Default for Listen {
     fn default() -> Self {
         Listen::At(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT))
+    }
+}
+
+impl Listen {
+    /// The address, if others than this machine can reach it.
+    #[must_use]
+    pub fn reachable(self) -> Option<SocketAddr> {
+        match self {
+            Listen::At(address) if !address.ip().is_loopback() => Some(address),
+            _ => None,
+        }
     }
 }
 
@@ -51,12 +62,6 @@ impl FromStr for Listen {
                 Err(_) => return wrong("it wants an IP address and a port"),
             },
         };
-        if !address.ip().is_loopback() {
-            return wrong(
-                "only this machine can be served (127.0.0.1 or [::1]) as long as there are no \
-                 tokens to tell callers apart; use an SSH tunnel to reach it from elsewhere",
-            );
-        }
         Ok(Listen::At(address))
     }
 }
@@ -79,9 +84,12 @@ pub enum ListenError {
         /// What the operating system says.
         why: std::io::Error,
     },
-    /// Others could reach it, and nobody could tell who they are.
-    #[error("{0} can be reached from other machines: listen at 127.0.0.1 or [::1]")]
-    NotLoopback(SocketAddr),
+    /// Others could reach it, and there is no token to tell who they are.
+    #[error(
+        "{0} can be reached from other machines and the store has no token to tell callers apart: \
+         make one first ('gristmill token create NAME --scope admin'), or listen at 127.0.0.1"
+    )]
+    NoToken(SocketAddr),
 }
 
 #[cfg(test)]
@@ -96,20 +104,30 @@ mod tests {
             ("[::1]:80", "[::1]:80"),
             ("localhost:5000", "127.0.0.1:5000"),
             ("5000", "127.0.0.1:5000"),
+            ("0.0.0.0:4747", "0.0.0.0:4747"),
+            ("192.168.1.5:80", "192.168.1.5:80"),
+            ("[::]:4747", "[::]:4747"),
             ("off", "off"),
             ("false", "off"),
         ] {
             assert_eq!(text.parse::<Listen>().expect(text).to_string(), shown);
         }
         assert_eq!(Listen::default().to_string(), "127.0.0.1:4747");
+        for (text, reachable) in [
+            ("127.0.0.1:1", false),
+            ("[::1]:1", false),
+            ("off", false),
+            ("0.0.0.0:1", true),
+            ("[::]:1", true),
+        ] {
+            let listen = text.parse::<Listen>().expect(text);
+            assert_eq!(listen.reachable().is_some(), reachable, "{text}");
+        }
     }
 
     #[test]
     fn others_are_refused_with_what_to_write() {
         for (text, part) in [
-            ("0.0.0.0:4747", "only this machine"),
-            ("192.168.1.5:80", "SSH tunnel"),
-            ("[::]:4747", "only this machine"),
             ("example.org:80", "an IP address and a port"),
             ("127.0.0.1", "an IP address and a port"),
             ("127.0.0.1:99999", "an IP address and a port"),

@@ -7,10 +7,11 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use gristmill::QueueStats;
 use gristmill::port::Counters;
 use gristmill::port::observed::BOUNDS;
+use gristmill::{QueueName, QueueStats};
 
+use crate::access::Caller;
 use crate::service::Service;
 
 /// The kept counters under the names that dashboards and alerts have.
@@ -36,8 +37,24 @@ const COUNTERS: &[(&str, &str, &str)] = &[
 /// How long the store may take for what only some of it is told by.
 const LOOKS: Duration = Duration::from_secs(2);
 
-/// All of it.
-pub(crate) async fn text(service: &Service) -> String {
+/// What the caller may see of it: all, or the series of some queues.
+pub(crate) async fn text(service: &Service, caller: &Caller) -> String {
+    let text = all(service).await;
+    if !caller.is_limited() {
+        return text;
+    }
+    let theirs =
+        |line: &&str| line.starts_with('#') || queue_of(line).is_some_and(|q| caller.reaches(&q));
+    text.lines().filter(theirs).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The queue that a series is of.
+fn queue_of(line: &str) -> Option<QueueName> {
+    let name = line.split_once("queue=\"")?.1.split('"').next()?;
+    QueueName::new(name).ok()
+}
+
+async fn all(service: &Service) -> String {
     let mut text = String::with_capacity(8 << 10);
     let sampled = service.sampled.stats(service).await;
     head(&mut text, "gristmill_store_up", "Whether the store answers.", "gauge");
@@ -175,6 +192,9 @@ fn http(text: &mut String, service: &Service) {
     for (class, count) in service.answered() {
         let _ = writeln!(text, "{name}{{status=\"{class}xx\"}} {count}");
     }
+    let name = "gristmill_http_tokens_refused_total";
+    head(text, name, "Requests with a token that is not known.", "counter");
+    let _ = writeln!(text, "{name} {}", service.door.refused());
     let name = "gristmill_http_connections";
     head(text, name, "Connections that are open.", "gauge");
     let _ = writeln!(text, "{name} {}", service.connections.count());

@@ -10,6 +10,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use crate::access::Rule;
 use crate::call::{self, Call};
 use crate::problem::{Answer, KINDS, PROBLEM_JSON};
 use crate::router::{ROUTES, Route};
@@ -68,7 +69,18 @@ pub(crate) fn whole() -> Value {
         },
         "servers": [{ "url": "/" }],
         "paths": paths,
-        "components": { "schemas": schemas() },
+        "components": {
+            "schemas": schemas(),
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "Made by 'gristmill token create'. A service whose store has \
+                                    no token, and that only its own machine can reach, asks for \
+                                    none.",
+                },
+            },
+        },
     })
 }
 
@@ -94,6 +106,9 @@ fn described(route: &Route) -> Value {
     if route.body.is_some() {
         problems.extend([400, 408, 413, 415]);
     }
+    if route.rule != Rule::Open {
+        problems.extend([401, 429]);
+    }
     problems.extend([403, 421, 422, 503, 504]);
     for status in problems {
         let described = json!({ "description": "a problem", "content": problem });
@@ -105,7 +120,11 @@ fn described(route: &Route) -> Value {
         "operationId": operation_id(route),
         "parameters": parameters(route),
         "responses": answers,
+        "security": security(route.rule),
     });
+    if let (Rule::Needs(scope), Value::Object(fields)) = (route.rule, &mut said) {
+        fields.insert("x-scope".to_owned(), json!(scope.as_str()));
+    }
     if let (Some(body), Value::Object(fields)) = (route.body, &mut said) {
         let mut content = json!({ "application/json": { "schema": reference(body) } });
         if let (true, Value::Object(kinds)) = (body == "Tasks", &mut content) {
@@ -119,6 +138,14 @@ fn described(route: &Route) -> Value {
             .insert("requestBody".to_owned(), json!({ "required": required, "content": content }));
     }
     said
+}
+
+/// What is asked of who calls: nothing, or a token where there are any.
+fn security(rule: Rule) -> Value {
+    match rule {
+        Rule::Open => json!([]),
+        Rule::Any | Rule::Needs(_) => json!([{ "token": [] }, {}]),
+    }
 }
 
 /// A name for generated clients: `post_v1_queues_queue_tasks`.
@@ -196,8 +223,11 @@ fn html() -> String {
     for route in ROUTES {
         let _ = write!(
             page,
-            "<tr><td><code>{}</code></td><td><code>{}</code></td><td>{}",
-            route.method, route.path, route.summary
+            "<tr><td><code>{}</code></td><td><code>{}</code></td><td>{}</td><td>{}",
+            route.method,
+            route.path,
+            route.rule.as_str(),
+            route.summary
         );
         if !route.query.is_empty() {
             let names: Vec<&str> = route.query.iter().map(|(name, _)| *name).collect();

@@ -34,6 +34,8 @@ macro_rules! kinds {
 kinds! {
     NOT_JSON = 400 "not_json", "The body is not JSON.", "Correct the text at the place that is named.";
     BAD_REQUEST = 400 "bad_request", "The request cannot be read.", "Send HTTP/1.1 with a Host header.";
+    UNAUTHORIZED = 401 "unauthorized", "This service asks for a token.", "Send 'Authorization: Bearer TOKEN'; 'gristmill token create' makes one.";
+    FORBIDDEN = 403 "forbidden", "The token is not good for this.", "Use one with the scope and for the queue that are named; 'gristmill token list' shows what each is good for.";
     WRONG_ORIGIN = 403 "wrong_origin", "A page of another site may not call this service.", "Call it from a program, or from a page that it served itself.";
     NO_QUEUE = 404 "unknown_queue", "There is no such queue.", "Declare it first: PUT /v1/queues/{queue}, or 'gristmill queue add'.";
     NO_TASK = 404 "unknown_task", "There is no such task.", "It is done and not kept, was deleted, or never stood.";
@@ -59,6 +61,7 @@ kinds! {
     NOT_BUILT = 422 "not_available", "This is not available in this version.", "Leave the field out; the capabilities in GET /v1 say what is there.";
     DOES_NOT_FIT = 422 "does_not_fit", "The payload does not fit the queue's contract.", "Send the fields that the contract names.";
     NOT_SUPPORTED = 422 "not_supported", "This store cannot do that.", "See the capabilities in GET /v1.";
+    TOO_MANY_FAILURES = 429 "too_many_failures", "Too many wrong tokens came from this address.", "Correct the token; a right one is taken at once.";
     FAULT = 500 "store_fault", "The store has a fault that repeating will not cure.", "Somebody has to look: 'gristmill doctor' and 'gristmill check' tell more.";
     BUSY = 503 "store_busy", "The store is busy; nothing was written.", "Try again after the time in Retry-After.";
     HELD = 503 "store_held", "Somebody's open transaction is in the way; nothing was written.", "Try again after the time in Retry-After.";
@@ -79,6 +82,7 @@ pub(crate) struct Problem {
     detail: String,
     field: Option<String>,
     retry_after: Option<u32>,
+    challenge: Option<String>,
     more: Map<String, Value>,
 }
 
@@ -95,6 +99,7 @@ impl Problem {
             detail: detail.into(),
             field: None,
             retry_after: (kind.status == 503).then_some(1),
+            challenge: None,
             more: Map::new(),
         })
     }
@@ -117,6 +122,27 @@ impl Problem {
             Some(field) => format!("{place}.{field}"),
             None => place.to_owned(),
         });
+        self
+    }
+
+    /// When to come again.
+    pub(crate) fn after(mut self: Box<Self>, seconds: u32) -> Box<Self> {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// What would let the caller in (RFC 6750).
+    pub(crate) fn challenged(mut self: Box<Self>, challenge: String) -> Box<Self> {
+        self.challenge = Some(challenge);
+        self
+    }
+
+    /// The same without a name that was meant, perhaps: it may be one that the caller is
+    /// not to know of.
+    pub(crate) fn without_suggestion(mut self: Box<Self>) -> Box<Self> {
+        if let Some(at) = self.detail.find("; did you mean").filter(|_| self.status == 404) {
+            self.detail.truncate(at);
+        }
         self
     }
 
@@ -190,6 +216,9 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(challenge) = self.challenge.and_then(|said| HeaderValue::try_from(said).ok()) {
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
     }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{RawPathParams, Request};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 
+use crate::access::{Caller, Peer, Rule, Scope};
 use crate::call::Call;
 use crate::openapi;
 use crate::problem::{Answer, NO_ROUTE, Problem, WRONG_METHOD};
@@ -25,6 +26,8 @@ type Handler = fn(Call) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
 pub(crate) struct Route {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
+    /// Who may use it.
+    pub(crate) rule: Rule,
     pub(crate) summary: &'static str,
     /// Names in `schemas.json`: what goes in, and what comes out with which status.
     pub(crate) body: Option<&'static str>,
@@ -37,7 +40,7 @@ pub(crate) struct Route {
 }
 
 macro_rules! routes {
-    ($( $method:ident $path:literal $does:path, $summary:literal
+    ($( $method:ident $path:literal [$rule:ident] $does:path, $summary:literal
         $(, body $body:literal)? $(, query [$($name:literal: $what:literal),+])?
         , answers [$($status:literal $schema:literal),+]
         $(, problems [$($problem:literal),+])? ; )+) => {
@@ -45,6 +48,7 @@ macro_rules! routes {
         pub(crate) const ROUTES: &[Route] = &[$( Route {
             method: stringify!($method),
             path: $path,
+            rule: routes!(@rule $rule),
             summary: $summary,
             body: routes!(@body $($body)?),
             answers: &[$(($status, $schema)),+],
@@ -53,61 +57,67 @@ macro_rules! routes {
             handler: |call| Box::pin($does(call)),
         } ),+];
     };
+    (@rule open) => { Rule::Open };
+    (@rule any) => { Rule::Any };
+    (@rule put) => { Rule::Needs(Scope::Put) };
+    (@rule work) => { Rule::Needs(Scope::Work) };
+    (@rule read) => { Rule::Needs(Scope::Read) };
+    (@rule admin) => { Rule::Needs(Scope::Admin) };
     (@body) => { None };
     (@body $body:literal) => { Some($body) };
 }
 
 routes! {
-    GET "/v1" about::about, "Version, limits, capabilities", answers [200 "About"];
-    POST "/v1/queues/{queue}/tasks" put::put, "Put a task, a list of tasks, or a stream of them (application/x-ndjson)",
+    GET "/v1" [any] about::about, "Version, limits, capabilities", answers [200 "About"];
+    POST "/v1/queues/{queue}/tasks" [put] put::put, "Put a task, a list of tasks, or a stream of them (application/x-ndjson)",
         body "Tasks", query ["atomic": "boolean"], answers [201 "PutAnswer", 200 "PutAnswers"], problems [404, 409, 413];
-    POST "/v1/claims" claims::claim, "Claim tasks of one of the queues, by rotation; waits for work", body "Claim",
+    POST "/v1/claims" [work] claims::claim, "Claim tasks of one of the queues, by rotation; waits for work", body "Claim",
         answers [200 "Claimed"], problems [404, 409];
-    POST "/v1/claims/{token}/extend" extensions::extend_one, "Prolong a lease", body "Extend", answers [200 "ExtensionAnswer"];
-    POST "/v1/extensions" extensions::extend_all, "Prolong leases", body "Extensions", answers [200 "ExtensionAnswers"];
-    POST "/v1/settlements" settlements::settle, "Say how attempts ended", body "Settlements", answers [200 "SettlementAnswers"],
+    POST "/v1/claims/{token}/extend" [work] extensions::extend_one, "Prolong a lease", body "Extend", answers [200 "ExtensionAnswer"];
+    POST "/v1/extensions" [work] extensions::extend_all, "Prolong leases", body "Extensions", answers [200 "ExtensionAnswers"];
+    POST "/v1/settlements" [work] settlements::settle, "Say how attempts ended", body "Settlements", answers [200 "SettlementAnswers"],
         problems [404, 409, 413];
-    GET "/v1/tasks" tasks::list, "List tasks, a page at a time",
+    GET "/v1/tasks" [read] tasks::list, "List tasks, a page at a time",
         query ["queue": "name", "state": "state", "key": "string", "group": "string", "source": "string",
                "error": "string", "since": "since", "order": "order", "cursor": "id", "limit": "integer"],
         answers [200 "TaskPage"], problems [404];
-    GET "/v1/tasks/{id}" tasks::get, "Look at a task, or wait for its end", query ["wait": "wait"], answers [200 "Task"], problems [404];
-    POST "/v1/tasks/retry" operate::retry, "Run failed tasks again", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
-    POST "/v1/tasks/discard" operate::discard, "Delete failed tasks", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
-    POST "/v1/tasks/cancel" operate::cancel, "Delete waiting tasks, stop running ones", body "CancelOperation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
-    POST "/v1/tasks/resolve" operate::resolve, "Take failed tasks off the list: they were dealt with by hand", body "Operation",
+    GET "/v1/tasks/{id}" [read] tasks::get, "Look at a task, or wait for its end", query ["wait": "wait"], answers [200 "Task"], problems [404];
+    POST "/v1/tasks/retry" [admin] operate::retry, "Run failed tasks again", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
+    POST "/v1/tasks/discard" [admin] operate::discard, "Delete failed tasks", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
+    POST "/v1/tasks/cancel" [admin] operate::cancel, "Delete waiting tasks, stop running ones", body "CancelOperation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
+    POST "/v1/tasks/resolve" [admin] operate::resolve, "Take failed tasks off the list: they were dealt with by hand", body "Operation",
         answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
-    POST "/v1/find" tasks::find, "Which of these keys stand, and where", body "Find", answers [200 "Found"], problems [404];
-    GET "/v1/operations" operate::list, "What is done to all tasks that match a filter, the newest first", answers [200 "StoredOperations"];
-    GET "/v1/operations/{id}" operate::get, "One operation", answers [200 "StoredOperation"], problems [404];
-    POST "/v1/operations/{id}/stop" operate::stop, "Have an operation end after the step it is at", body "By", answers [200 "StoredOperation"], problems [404];
-    GET "/v1/queues" queues::list, "All queues", answers [200 "Queues"];
-    GET "/v1/queues/{queue}" queues::get, "One queue", answers [200 "Queue"], problems [404];
-    PUT "/v1/queues/{queue}" queues::declare, "Declare a queue", body "QueueSettings", answers [201 "Queue", 200 "Queue"];
-    PATCH "/v1/queues/{queue}" queues::change, "Change settings as an operator, until reset", body "QueueSettings", answers [200 "Queue"], problems [404];
-    POST "/v1/queues/{queue}/pause" queues::pause, "Stop claims; puts go on", body "By", answers [200 "Queue"], problems [404];
-    POST "/v1/queues/{queue}/resume" queues::resume, "Let claims go on", body "By", answers [200 "Queue"], problems [404];
-    POST "/v1/queues/{queue}/reset" queues::reset, "Take the operator's changes back", body "By", answers [200 "Queue"], problems [404];
-    GET "/v1/schedules" schedules::list, "All schedules", answers [200 "Schedules"];
-    GET "/v1/schedules/{schedule}" schedules::get, "One schedule", answers [200 "Schedule"], problems [404];
-    PUT "/v1/schedules/{schedule}" schedules::declare, "Declare a schedule", body "NewSchedule", answers [201 "Schedule", 200 "Schedule"],
+    POST "/v1/find" [read] tasks::find, "Which of these keys stand, and where", body "Find", answers [200 "Found"], problems [404];
+    GET "/v1/operations" [read] operate::list, "What is done to all tasks that match a filter, the newest first", answers [200 "StoredOperations"];
+    GET "/v1/operations/{id}" [read] operate::get, "One operation", answers [200 "StoredOperation"], problems [404];
+    POST "/v1/operations/{id}/stop" [admin] operate::stop, "Have an operation end after the step it is at", body "By", answers [200 "StoredOperation"], problems [404];
+    GET "/v1/queues" [read] queues::list, "All queues", answers [200 "Queues"];
+    GET "/v1/queues/{queue}" [read] queues::get, "One queue", answers [200 "Queue"], problems [404];
+    PUT "/v1/queues/{queue}" [admin] queues::declare, "Declare a queue", body "QueueSettings", answers [201 "Queue", 200 "Queue"];
+    PATCH "/v1/queues/{queue}" [admin] queues::change, "Change settings as an operator, until reset", body "QueueSettings", answers [200 "Queue"], problems [404];
+    POST "/v1/queues/{queue}/pause" [admin] queues::pause, "Stop claims; puts go on", body "By", answers [200 "Queue"], problems [404];
+    POST "/v1/queues/{queue}/resume" [admin] queues::resume, "Let claims go on", body "By", answers [200 "Queue"], problems [404];
+    POST "/v1/queues/{queue}/reset" [admin] queues::reset, "Take the operator's changes back", body "By", answers [200 "Queue"], problems [404];
+    GET "/v1/schedules" [read] schedules::list, "All schedules", answers [200 "Schedules"];
+    GET "/v1/schedules/{schedule}" [read] schedules::get, "One schedule", answers [200 "Schedule"], problems [404];
+    PUT "/v1/schedules/{schedule}" [admin] schedules::declare, "Declare a schedule", body "NewSchedule", answers [201 "Schedule", 200 "Schedule"],
         problems [404];
-    PATCH "/v1/schedules/{schedule}" schedules::change, "Change what is said of a schedule", body "ScheduleChange", answers [200 "Schedule"],
+    PATCH "/v1/schedules/{schedule}" [admin] schedules::change, "Change what is said of a schedule", body "ScheduleChange", answers [200 "Schedule"],
         problems [404];
-    DELETE "/v1/schedules/{schedule}" schedules::remove, "Remove a schedule; its tasks stay", answers [200 "Removed"], problems [404];
-    POST "/v1/schedules/{schedule}/pause" schedules::pause, "Stop a schedule", body "By", answers [200 "Schedule"], problems [404];
-    POST "/v1/schedules/{schedule}/resume" schedules::resume, "Let a schedule go on", body "By", answers [200 "Schedule"], problems [404];
-    POST "/v1/schedules/{schedule}/fire" schedules::fire, "Fire a schedule by hand", body "By", answers [200 "Fired"], problems [404, 409];
-    GET "/v1/workers" stats::workers, "Who works, heard of lately", answers [200 "Workers"];
-    GET "/v1/stats" stats::stats, "The numbers of queues", query ["queue": "name"], answers [200 "Stats"], problems [404];
-    GET "/v1/minutes" stats::minutes, "A queue's last minutes", query ["queue": "name", "back": "back"], answers [200 "Minutes"], problems [404];
-    GET "/v1/events" events::events, "What happens, as server-sent events", answers [200 "text/event-stream"];
-    GET "/livez" health::livez, "Whether the process answers", answers [200 "Live"];
-    GET "/readyz" health::readyz, "Whether the store answers", answers [200 "Ready"];
-    GET "/metrics" health::metrics, "Numbers for Prometheus", answers [200 "text/plain"];
-    GET "/openapi.json" openapi::document, "This document", answers [200 "Any"];
-    GET "/docs" openapi::page, "This document, for people", answers [200 "text/html"];
-    GET "/docs/style.css" openapi::style, "How the page looks", answers [200 "text/css"];
+    DELETE "/v1/schedules/{schedule}" [admin] schedules::remove, "Remove a schedule; its tasks stay", answers [200 "Removed"], problems [404];
+    POST "/v1/schedules/{schedule}/pause" [admin] schedules::pause, "Stop a schedule", body "By", answers [200 "Schedule"], problems [404];
+    POST "/v1/schedules/{schedule}/resume" [admin] schedules::resume, "Let a schedule go on", body "By", answers [200 "Schedule"], problems [404];
+    POST "/v1/schedules/{schedule}/fire" [admin] schedules::fire, "Fire a schedule by hand", body "By", answers [200 "Fired"], problems [404, 409];
+    GET "/v1/workers" [read] stats::workers, "Who works, heard of lately", answers [200 "Workers"];
+    GET "/v1/stats" [read] stats::stats, "The numbers of queues", query ["queue": "name"], answers [200 "Stats"], problems [404];
+    GET "/v1/minutes" [read] stats::minutes, "A queue's last minutes", query ["queue": "name", "back": "back"], answers [200 "Minutes"], problems [404];
+    GET "/v1/events" [read] events::events, "What happens, as server-sent events", answers [200 "text/event-stream"];
+    GET "/livez" [open] health::livez, "Whether the process answers", answers [200 "Live"];
+    GET "/readyz" [open] health::readyz, "Whether the store answers", answers [200 "Ready"];
+    GET "/metrics" [read] health::metrics, "Numbers for Prometheus", answers [200 "text/plain"];
+    GET "/openapi.json" [open] openapi::document, "This document", answers [200 "Any"];
+    GET "/docs" [open] openapi::page, "This document, for people", answers [200 "text/html"];
+    GET "/docs/style.css" [open] openapi::style, "How the page looks", answers [200 "text/css"];
 }
 
 /// What is served where only the process is watched.
@@ -124,18 +134,46 @@ pub(crate) fn router(service: Arc<Service>, watch_only: bool) -> Router {
             "DELETE" => MethodFilter::DELETE,
             _ => MethodFilter::GET,
         };
-        router = router.route(route.path, served(service.clone(), filter, route.handler));
+        router = router.route(route.path, served(service.clone(), filter, route));
     }
     router.fallback(no_route).method_not_allowed_fallback(wrong_method)
 }
 
-fn served(service: Arc<Service>, filter: MethodFilter, handler: Handler) -> MethodRouter {
+fn served(service: Arc<Service>, filter: MethodFilter, route: &'static Route) -> MethodRouter {
     on(filter, move |params: RawPathParams, request: Request| async move {
         let params =
             params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let call = Call { service, params, request };
-        handler(call).await.unwrap_or_else(|problem| (*problem).into_response())
+        let peer = request.extensions().get::<Peer>().copied();
+        let caller = match admit(&service, route.rule, request.headers(), peer).await {
+            Ok(caller) => caller,
+            Err(problem) => return (*problem).into_response(),
+        };
+        let limited = caller.is_limited();
+        let call = Call { service, caller, params, request };
+        let answer = match call.expect_path(route.rule) {
+            Ok(()) => (route.handler)(call).await,
+            Err(problem) => Err(problem),
+        };
+        answer.unwrap_or_else(|problem| {
+            let problem = if limited { problem.without_suggestion() } else { problem };
+            (*problem).into_response()
+        })
     })
+}
+
+/// Who calls, if they may use this route at all. Before anything of the body is read.
+async fn admit(
+    service: &Service,
+    rule: Rule,
+    headers: &HeaderMap,
+    peer: Option<Peer>,
+) -> Answer<Caller> {
+    if rule == Rule::Open {
+        return Ok(Caller::anyone());
+    }
+    let caller = service.door.caller(headers, peer).await?;
+    rule.check(&caller)?;
+    Ok(caller)
 }
 
 async fn no_route(request: Request) -> Response {

@@ -20,7 +20,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
+use crate::access::Peer;
 use crate::connection::{Connection, Place, Served, Timed};
+use crate::guard::Serves;
 use crate::limits::{HEAD_BYTES, STOP};
 use crate::service::Service;
 use crate::{ListenError, guard, operation, router};
@@ -33,6 +35,10 @@ pub struct Options {
     /// Does what time brings (expired leases, what falls due), once a second: for a
     /// process without workers, which do it otherwise.
     pub sweeps: bool,
+    /// Lets nobody in while the store has no token, instead of everybody: because this
+    /// port, or another one of the same store, can be reached from other machines. A port
+    /// that can be reached itself does so anyway.
+    pub strict: bool,
 }
 
 /// A port that was taken. Nobody is answered at it before a [`Server`] runs.
@@ -60,11 +66,8 @@ impl Port {
     /// changes nothing.
     ///
     /// # Errors
-    /// When the address is in use, not of this machine, or can be reached by others.
+    /// When the address is in use or not of this machine.
     pub async fn take(address: SocketAddr) -> Result<Self, ListenError> {
-        if !address.ip().is_loopback() {
-            return Err(ListenError::NotLoopback(address));
-        }
         let listener = TcpListener::bind(address).await.map_err(|why| match why.kind() {
             std::io::ErrorKind::AddrInUse => ListenError::Busy(address),
             _ => ListenError::Denied { address, why },
@@ -85,7 +88,10 @@ impl Server {
     #[must_use]
     pub fn new(port: Port, mill: &Mill, options: Options) -> Self {
         let (stopping, stops) = watch::channel(false);
-        let service = Arc::new(Service::new(mill.clone(), stops));
+        let ours = port.address.ip().is_loopback();
+        let serves = if ours { Serves::Ourselves } else { Serves::Others };
+        let strict = options.strict || !ours;
+        let service = Arc::new(Service::new(mill.clone(), serves, strict, stops));
         Server { port, service, stopping, options }
     }
 
@@ -106,9 +112,9 @@ impl Server {
             tokio::select! {
                 () = &mut stop => break,
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => match service.connections.enter() {
+                    Ok((stream, peer)) => match service.connections.enter() {
                         Some(place) => {
-                            serving.spawn(serve(stream, place, service.clone(), router.clone()));
+                            serving.spawn(serve(stream, Peer(peer.ip()), place, service.clone(), router.clone()));
                         }
                         None => drop(stream),
                     },
@@ -151,14 +157,15 @@ async fn sweep(service: Arc<Service>) {
 }
 
 /// Serves one connection to its end.
-async fn serve(stream: TcpStream, place: Place, service: Arc<Service>, router: Router) {
+async fn serve(stream: TcpStream, peer: Peer, place: Place, service: Arc<Service>, router: Router) {
     // Answers are small and waited for.
     let _ = stream.set_nodelay(true);
     let connection = place.connection.clone();
     let io = TokioIo::new(Timed::new(stream, connection.clone()));
     let answers = {
         let (connection, service) = (connection.clone(), service.clone());
-        service_fn(move |request: Request<Incoming>| {
+        service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
             answer(request, connection.clone(), service.clone(), router.clone())
         })
     };
@@ -194,12 +201,13 @@ async fn answer(
     mut router: Router,
 ) -> Result<Response, Infallible> {
     let serving = connection.begin();
-    let mut response = match guard::check(request.method(), request.uri(), request.headers()) {
-        Ok(()) => match router.call(request.map(Body::new)).await {
-            Ok(response) => response,
-        },
-        Err(problem) => problem.into_response(),
-    };
+    let mut response =
+        match guard::check(service.serves, request.method(), request.uri(), request.headers()) {
+            Ok(()) => match router.call(request.map(Body::new)).await {
+                Ok(response) => response,
+            },
+            Err(problem) => problem.into_response(),
+        };
     service.count(response.status().as_u16());
     guard::mark(&mut response);
     Ok(response.map(|body| Body::new(Served::new(body, serving))))

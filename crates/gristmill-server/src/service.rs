@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use gristmill::{Mill, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::access::Door;
 use crate::connection::Connections;
+use crate::guard::Serves;
 use crate::held::Held;
 use crate::known::Known;
+use crate::leased::Leased;
 use crate::limits::{BODIES_BYTES, LISTENERS, WAITERS};
 use crate::operation::Operations;
 use crate::problem::{Answer, OVERLOADED, Problem};
@@ -20,10 +23,15 @@ use crate::sampled::Sampled;
 pub(crate) struct Service {
     pub(crate) mill: Mill,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) serves: Serves,
+    /// Who may come in.
+    pub(crate) door: Door,
     /// Queues and their contracts, looked up lately.
     pub(crate) known: Known,
     /// Claims whose token the caller chose.
     pub(crate) held: Held,
+    /// Of which queue claims were.
+    pub(crate) leased: Leased,
     /// Numbers looked up lately.
     pub(crate) sampled: Sampled,
     pub(crate) connections: Arc<Connections>,
@@ -38,10 +46,18 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    pub(crate) fn new(mill: Mill, stopping: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(
+        mill: Mill,
+        serves: Serves,
+        strict: bool,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
         Service {
             store: mill.store(),
             operations: Operations::of(&mill),
+            serves,
+            door: Door::new(mill.store(), strict),
+            leased: Leased::default(),
             mill,
             known: Known::default(),
             held: Held::default(),

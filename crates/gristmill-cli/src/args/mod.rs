@@ -15,6 +15,7 @@ mod queue;
 mod read;
 mod schedules;
 mod store;
+mod token;
 mod work;
 
 pub(crate) use bench::BenchArgs;
@@ -32,6 +33,7 @@ pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs}
 pub(crate) use read::{ListArgs, ShowArgs, StatsArgs};
 pub(crate) use schedules::{ScheduleArgs, SchedulePauseArgs, SchedulesArgs, SchedulesCommand};
 pub(crate) use store::TypedUrl;
+pub(crate) use token::{TokenCommand, TokenCreateArgs, TokenRevokeArgs};
 pub(crate) use work::{ServeArgs, UpArgs, WorkArgs};
 
 use std::path::PathBuf;
@@ -144,6 +146,9 @@ pub(crate) enum Command {
     Operations(OperationsArgs),
     /// Show what fires when; pause, resume, fire and remove schedules
     Schedules(SchedulesArgs),
+    /// Make, list and revoke the tokens that HTTP asks for
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Copy the store to a file while it is in use
     #[command(after_help = BACKUP)]
     Backup(BackupArgs),

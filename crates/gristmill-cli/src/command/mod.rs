@@ -29,6 +29,7 @@ mod schedules;
 mod settle;
 mod show;
 mod stats;
+mod token;
 mod up;
 mod work;
 mod workers;
@@ -136,6 +137,9 @@ pub(crate) enum Command {
     Settle(settle::Settle),
     Show(show::Show),
     Stats(stats::Stats),
+    TokenCreate(token::Create),
+    TokenList(token::List),
+    TokenRevoke(token::Revoke),
     Up(up::Up),
     Work(work::Work),
     Workers(workers::Workers),
@@ -192,6 +196,13 @@ impl Command {
             Typed::Resume(args) => Command::Pause(pause::Pause::meant(args, false)?),
             Typed::Operations(args) => Command::Operations(operations::Operations::meant(args)?),
             Typed::Schedules(args) => Command::Schedules(schedules::Schedules::meant(args)?),
+            Typed::Token(args::TokenCommand::Create(args)) => {
+                Command::TokenCreate(token::Create::meant(args)?)
+            }
+            Typed::Token(args::TokenCommand::List) => Command::TokenList(token::List),
+            Typed::Token(args::TokenCommand::Revoke(args)) => {
+                Command::TokenRevoke(token::Revoke::meant(args))
+            }
             Typed::Backup(args) => Command::Backup(backup::Backup { file: args.file }),
             Typed::Bench(args) => Command::Bench(bench::Bench::meant(args)),
             Typed::Check => Command::Check(check::Check),
@@ -278,6 +289,9 @@ impl Command {
             Command::Settle(settle) => settle.run(session).await,
             Command::Show(show) => show.run(session).await,
             Command::Stats(stats) => stats.run(session).await,
+            Command::TokenCreate(create) => create.run(session).await,
+            Command::TokenList(list) => list.run(session).await,
+            Command::TokenRevoke(revoke) => revoke.run(session).await,
             Command::Up(up) => up.run(session).await,
             Command::Work(work) => work.run(session).await,
             Command::Workers(workers) => workers.run(session).await,

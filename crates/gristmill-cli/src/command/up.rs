@@ -26,7 +26,7 @@ use crate::exec::Children;
 use crate::failure::{Exit, Failure};
 use crate::notify;
 use crate::output::{Output, count};
-use crate::serve::{Beside, Tell, say, serve, take};
+use crate::serve::{Beside, Tell, admit, no_token, say, serve, take};
 use crate::store;
 
 /// Run what this file describes.
@@ -88,7 +88,15 @@ impl Up {
         let watch_port = take(watched_at).await?;
         let url = session.store.clone().or_else(|| config.store.clone().map(|(url, _)| url));
         let url = url.unwrap_or_else(store::default);
+        let reachable = listen.reachable().or(watched_at.reachable());
+        if let Some(address) = reachable
+            && store::is_new(&url)
+        {
+            // It has no token, and is not made for a start that cannot succeed.
+            return Err(no_token(address));
+        }
         let mill = store::open_to_stay(&url).await?;
+        admit(&mill, reachable).await?;
         // Before it is read a second time, in case it changes meanwhile.
         let watched = Reload::watched(&self.config, &config);
         declare_all(&mill, &config).await?;
@@ -111,10 +119,14 @@ impl Up {
         let children = Children::default();
         let mut crew = Crew::new(&mill, &url, session.output, &children);
         let (workers, _) = crew.follow(&config, &contracts);
-        let options = Options { sweeps: workers.is_empty(), watch_only: false };
+        let options = Options {
+            sweeps: workers.is_empty(),
+            strict: reachable.is_some(),
+            ..Options::default()
+        };
         let sweeps = port.is_some() && !options.sweeps;
         let (hires, hired) = unbounded_channel();
-        let watch_only = Options { watch_only: true, sweeps: false };
+        let watch_only = Options { watch_only: true, sweeps: false, ..options };
         let servers = port.map(|port| Server::new(port, &mill, options)).into_iter();
         let watching = watch_port.map(|port| Server::new(port, &mill, watch_only));
         let servers = servers.chain(watching).collect();

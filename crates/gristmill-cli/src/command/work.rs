@@ -17,7 +17,7 @@ use crate::contracts::Contracts;
 use crate::exec::{Broken, Children, Exec, How, Stays, Told};
 use crate::failure::{Exit, Failure};
 use crate::output::count;
-use crate::serve::{Beside, Staffed, Tell, say, serve, take};
+use crate::serve::{Beside, Staffed, Tell, admit, say, serve, take};
 use crate::store::Missing;
 
 /// Most processors of one worker: each may run a process.
@@ -82,6 +82,7 @@ impl Work {
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let port = take(self.metrics).await?;
         let mill = session.open(Missing::Fail).await?;
+        admit(&mill, self.metrics.reachable()).await?;
         let queues = self.served(&mill).await?;
         let children = Children::default();
         let (tells, broken) = Broken::new();

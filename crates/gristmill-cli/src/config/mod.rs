@@ -377,7 +377,7 @@ seed:
     fn every_mistake_is_told_with_its_place() {
         let text = "
 store: mysql://x
-listen: 0.0.0.0:80
+listen: everywhere:80
 queues:
   - name: emails
     settings: {timeuot: 30s, lease: 5, backoff: 2s}
@@ -395,7 +395,7 @@ when: now
         let shown = mistakes.shown("a.yaml", text);
         for part in [
             "a.yaml:2:8: there is no store 'mysql:'",
-            "a.yaml:3:9: '0.0.0.0:80' is no address to listen at: only this machine",
+            "a.yaml:3:9: 'everywhere:80' is no address to listen at: it wants an IP address",
             "a.yaml:6:16: there is no setting 'timeuot'; did you mean 'timeout'?",
             "a.yaml:6:37: lease: '5' is not a duration: the unit is missing",
             "a.yaml:6:40: backoff has parts",

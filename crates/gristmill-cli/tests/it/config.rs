@@ -34,7 +34,7 @@ const BROKEN: &[Broken] = &[
     (b"store: {file: none}\nqueues: [{name: a}]\n", "1:8", "no file ./none", "make it"),
     (b"store: {env: A, file: b}\nqueues: [{name: a}]\n", "1:8", "store", "name one place"),
     (b"store: {url: x}\nqueues: [{name: a}]\n", "1:9", "no field 'url'", "it has env, file"),
-    (b"listen: 0.0.0.0:80\nqueues: [{name: a}]\n", "1:9", "no address to listen at", "127.0.0.1:4747"),
+    (b"listen: everywhere:80\nqueues: [{name: a}]\n", "1:9", "no address to listen at", "127.0.0.1:4747"),
     (b"listen: {port: 1}\nqueues: [{name: a}]\n", "1:9", "listen wants a text, not fields", "write it behind"),
     (b"queues: [{name: a}]\ncontracts: [none.yaml]\n", "2:13", "contract", "none.yaml"),
     (b"queues: [{name: a}]\nmanager: maybe\n", "2:10", "manager is true, false", "like {every: 2s}"),

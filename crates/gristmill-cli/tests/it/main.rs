@@ -40,5 +40,6 @@ mod sql_page;
 mod stop;
 mod stream;
 mod stuck_log;
+mod token;
 mod up;
 mod workers;

@@ -27,6 +27,59 @@ fn the_python_client_passes_its_tests() {
     assert!(said.contains("\nRan 13 tests"), "{said}");
 }
 
+/// With a token that may no more than work and put, a worker does its work; without one
+/// nobody is let in.
+const WITH_A_TOKEN: &str = r#"
+from gristmill import Client, Problem, Worker
+try:
+    Client(token="gristmill_" + "0" * 64, patience=0.1).put("emails", 1)
+    raise SystemExit("it was taken")
+except Problem as problem:
+    assert problem.code == "unauthorized", problem
+client, seen = Client(), []
+worker = Worker(client, lease="1s")
+assert client.put("emails", {"to": "ada"}).enqueued
+@worker.task("emails")
+def handle(task):
+    import time
+    # Longer than its lease: the heartbeat shows the token as well.
+    until = time.monotonic() + 2
+    while time.monotonic() < until and not task.cancelled:
+        time.sleep(0.05)
+    seen.append((task.payload, task.cancelled))
+    worker.stop()
+worker.run()
+assert seen == [({"to": "ada"}, False)], seen
+assert worker.counts["done"] == 1, worker.counts
+try:
+    client.stats()
+    raise SystemExit("it was shown")
+except Problem as problem:
+    assert problem.code == "forbidden", problem
+"#;
+
+#[test]
+fn a_python_worker_shows_its_token() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("NOT RUN: python3 is missing");
+        return;
+    }
+    let place = Place::with(&[&["emails"]]);
+    let token = place.ok(&["token", "create", "w", "--scope", "work,put", "--queue", "emails"]);
+    let (_serve, address) = started(&place, &["serve"]);
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python");
+    let output = Command::new("python3")
+        .args(["-c", WITH_A_TOKEN])
+        .env("GRISTMILL_URL", format!("http://{address}"))
+        .env("GRISTMILL_TOKEN", token.trim())
+        .env("PYTHONPATH", client)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
+
 /// Kills the service under clients, and compares what they were told with what ran.
 fn kill_the_service(kills: &str) {
     if Command::new("python3").arg("--version").output().is_err() {

@@ -154,7 +154,7 @@ fn claimed<'a>(claim: &'a Claim, task: &'a ClaimedTask, queues: &Queues) -> Clai
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExtensionIn {
-    queue: String,
+    pub(crate) queue: String,
     token: String,
     lease: String,
     progress: Option<Value>,

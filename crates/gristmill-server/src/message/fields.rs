@@ -8,6 +8,7 @@ use gristmill_contract::duration;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::access::Caller;
 use crate::problem::{Answer, NOT_BUILT, Problem};
 
 /// A duration like `5s`.
@@ -42,9 +43,9 @@ pub(crate) fn token(field: &str, text: &str) -> Answer<Token> {
     })
 }
 
-/// Who acts, where a person or program says so.
-pub(crate) fn by(said: Option<String>) -> Answer<String> {
-    text("by", said.unwrap_or_else(|| "http".to_owned()), 512)
+/// Who acts: as a person or program says, else by the token.
+pub(crate) fn by(caller: &Caller, said: Option<String>) -> Answer<String> {
+    text("by", caller.acts_as(said).unwrap_or_else(|| "http".to_owned()), 512)
 }
 
 /// A text that stores keep: not empty, not endless, no NUL.

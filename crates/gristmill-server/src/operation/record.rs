@@ -89,6 +89,14 @@ fn wrong(why: impl std::fmt::Display) -> StoreError {
     StoreError::corrupt(format!("an operation: {why}"))
 }
 
+impl OperationView {
+    /// The queue it is about; without one, all of them.
+    #[must_use]
+    pub fn queue(&self) -> Option<&str> {
+        self.filter.queue.as_deref()
+    }
+}
+
 impl Record {
     pub(super) fn new(
         action: Action,

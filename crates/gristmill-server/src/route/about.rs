@@ -32,7 +32,7 @@ pub(crate) async fn about(call: Call) -> Answer {
             "progress": false,
             "task_timeout": true,
             "task_max_attempts": false,
-            "tokens": false,
+            "tokens": true,
         },
         "limits": {
             "body_bytes": limits::body_bytes(known),

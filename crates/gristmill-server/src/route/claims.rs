@@ -10,17 +10,29 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
 use super::poll::{self, Receipt};
+use crate::access::Scope;
 use crate::call::{self, Call};
 use crate::message::claim::{ClaimIn, ClaimOut};
 use crate::problem::{Answer, FAULT, Problem};
 
 pub(crate) async fn claim(call: Call) -> Answer {
+    let caller = call.caller.clone();
     let (service, asked) = call.json::<ClaimIn>().await?;
     let wanted = asked.meant(service.store.limits())?;
+    for (at, queue) in wanted.queues.iter().enumerate() {
+        let theirs = caller.expect_for(Scope::Work, queue);
+        theirs.map_err(|problem| problem.at(format!("queues[{at}]")))?;
+    }
     let _place = if wanted.wait.is_zero() { None } else { Some(service.waiter()?) };
     let queues = service.known.queues(&service).await?;
     service.sampled.saw(&wanted.worker, &wanted.queues);
-    let caught = poll::claim(service, wanted).await?;
+    let caught = poll::claim(service.clone(), caller.clone(), wanted).await?;
+    // It may have waited for a minute. What was caught for a token that was revoked
+    // meanwhile goes back.
+    service.door.still_takes(&caller).await?;
+    if caller.is_limited() {
+        service.leased.note(caught.claim().token, &caught.claim().queue);
+    }
     let text = serde_json::to_vec(&ClaimOut::of(caught.claim(), &queues))
         .map_err(|error| Problem::new(&FAULT, error.to_string()))?;
     let body = Handed { text: Some(text.into()), receipt: caught.receipt() };

@@ -1,6 +1,7 @@
 //! `GET /v1/events`: what happens in the store through this process, as server-sent
 //! events.
 
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +9,15 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
+use gristmill::TaskId;
 use gristmill::port::observed::StoreEvent;
 use gristmill::port::{Became, SettleAnswer};
 use serde_json::{Value, json};
-use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, broadcast};
+use tokio::time::Instant;
 
+use crate::access::Caller;
 use crate::call::Call;
 use crate::problem::Answer;
 use crate::service::Service;
@@ -22,19 +26,19 @@ use crate::service::Service;
 const ALIVE: Duration = Duration::from_secs(15);
 
 pub(crate) async fn events(call: Call) -> Answer {
-    let service = call.service;
+    let Call { service, caller, .. } = call;
     let place = service.listener()?;
     let events = service.mill.watch();
-    let state = (service, events, place, true);
+    let listener = Listener { service, theirs: Theirs::of(caller), events, _place: place };
     let stream =
-        futures_util::stream::unfold(state, |(service, mut events, place, first)| async move {
+        futures_util::stream::unfold((listener, true), |(mut listener, first)| async move {
             let text = if first {
                 // Told at once that it is heard: events come from here on.
                 "retry: 1000\n: listening\n\n".to_owned()
             } else {
-                next(&service, &mut events).await?
+                listener.next().await?
             };
-            Some((Ok::<_, std::io::Error>(Bytes::from(text)), (service, events, place, false)))
+            Some((Ok::<_, std::io::Error>(Bytes::from(text)), (listener, false)))
         });
     let mut response = Response::new(Body::from_stream(stream));
     let kind = HeaderValue::from_static("text/event-stream");
@@ -42,27 +46,92 @@ pub(crate) async fn events(call: Call) -> Answer {
     Ok(response)
 }
 
-/// The next event as text; nothing when the service stops.
-async fn next(
-    service: &Arc<Service>,
-    events: &mut broadcast::Receiver<StoreEvent>,
-) -> Option<String> {
-    loop {
-        let event = tokio::select! {
-            event = events.recv() => event,
-            () = tokio::time::sleep(ALIVE) => return Some(": alive\n\n".to_owned()),
-            () = service.stops() => return None,
-        };
-        let (name, data) = match event {
-            Ok(event) => match told(event) {
-                Some(told) => told,
-                None => continue,
-            },
-            // Too slow: what was missed is only counted, and can be looked at.
-            Err(RecvError::Lagged(missed)) => ("lagged", json!({ "missed": missed })),
-            Err(RecvError::Closed) => return None,
-        };
-        return Some(format!("event: {name}\ndata: {data}\n\n"));
+/// Somebody who listens.
+struct Listener {
+    service: Arc<Service>,
+    theirs: Theirs,
+    events: broadcast::Receiver<StoreEvent>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    /// The next event as text; nothing when the service stops, or when the token that
+    /// let the listener in is not taken any more.
+    async fn next(&mut self) -> Option<String> {
+        let quiet = Instant::now() + ALIVE;
+        loop {
+            let event = tokio::select! {
+                event = self.events.recv() => event,
+                () = tokio::time::sleep_until(quiet) => {
+                    self.still_there().await?;
+                    return Some(": alive\n\n".to_owned());
+                }
+                () = self.service.stops() => return None,
+            };
+            let (name, data) = match event {
+                Ok(event) => match self.theirs.has(&event).then(|| told(event)).flatten() {
+                    Some(told) => told,
+                    None => continue,
+                },
+                // Too slow: what was missed is only counted, and can be looked at.
+                Err(RecvError::Lagged(missed)) => ("lagged", json!({ "missed": missed })),
+                Err(RecvError::Closed) => return None,
+            };
+            self.still_there().await?;
+            return Some(format!("event: {name}\ndata: {data}\n\n"));
+        }
+    }
+
+    async fn still_there(&self) -> Option<()> {
+        self.service.door.still_takes(&self.theirs.caller).await.ok()
+    }
+}
+
+/// Which events a listener may hear of.
+struct Theirs {
+    caller: Caller,
+    /// Tasks of their queues that were claimed since they listen: an end tells no queue.
+    claimed: HashSet<TaskId>,
+    order: VecDeque<TaskId>,
+}
+
+/// Most claimed tasks that are remembered a listener.
+const REMEMBERED: usize = 10_000;
+
+impl Theirs {
+    fn of(caller: Caller) -> Self {
+        Theirs { caller, claimed: HashSet::new(), order: VecDeque::new() }
+    }
+
+    fn has(&mut self, event: &StoreEvent) -> bool {
+        if !self.caller.is_limited() {
+            return true;
+        }
+        match event {
+            StoreEvent::Put { queue, .. } | StoreEvent::QueueChanged { queue } => {
+                self.caller.reaches(queue)
+            }
+            StoreEvent::Claimed { queue, tasks, .. } => {
+                let theirs = self.caller.reaches(queue);
+                if theirs {
+                    self.remember(tasks);
+                }
+                theirs
+            }
+            StoreEvent::Settled { id, .. } => self.claimed.contains(id),
+            // Those are about no one queue.
+            _ => false,
+        }
+    }
+
+    fn remember(&mut self, tasks: &[TaskId]) {
+        let fresh = tasks.iter().filter(|id| self.claimed.insert(**id));
+        self.order.extend(fresh);
+        while self.order.len() > REMEMBERED {
+            if let Some(oldest) = self.order.pop_front() {
+                self.claimed.remove(&oldest);
+            }
+        }
     }
 }
 

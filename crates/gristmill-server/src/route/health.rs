@@ -24,7 +24,7 @@ pub(crate) async fn readyz(call: Call) -> Answer {
 }
 
 pub(crate) async fn metrics(call: Call) -> Answer {
-    let mut response = Response::new(Body::from(metrics::text(&call.service).await));
+    let mut response = Response::new(Body::from(metrics::text(&call.service, &call.caller).await));
     let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, text);
     Ok(response)

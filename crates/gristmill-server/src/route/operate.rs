@@ -3,14 +3,15 @@
 //! (`crate::operation`); and `/v1/operations`, where it is looked after.
 
 use axum::http::StatusCode;
-use gristmill::TaskId;
-use gristmill::port::{Action, Operation, OperationAnswer, Selection, TaskFilter};
+use gristmill::port::{Action, Operation, OperationAnswer, OperationReport, Selection, TaskFilter};
+use gristmill::{QueueName, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::tasks::FilterIn;
+use crate::access::{Caller, Scope};
 use crate::call::{self, Call};
 use crate::message::fields::{by, id, text};
-use crate::operation::{NotBegun, OPEN_MAX};
+use crate::operation::{NotBegun, OPEN_MAX, OperationView};
 use crate::problem::{Answer, NO_OPERATION, Problem, TOO_MANY_OPERATIONS};
 use crate::service::Service;
 
@@ -80,9 +81,10 @@ pub(crate) async fn cancel(call: Call) -> Answer {
 }
 
 async fn operate(call: Call, action: Action) -> Answer {
+    let caller = call.caller.clone();
     let (service, asked) = call.json::<OperateIn>().await?;
     let note = asked.note.map(|note| text("note", note, 4096)).transpose()?;
-    let by = by(asked.by)?;
+    let by = by(&caller, asked.by)?;
     let limit = service.store.limits().page;
     match (asked.ids, asked.filter) {
         (Some(ids), None) => {
@@ -90,15 +92,21 @@ async fn operate(call: Call, action: Action) -> Answer {
                 return Err(Problem::field("ids", format!("name from 1 to {limit} tasks")));
             }
             let ids = ids.iter().enumerate().map(|(at, one)| id(&format!("ids[{at}]"), one));
-            let selection = Selection::Ids(ids.collect::<Answer<_>>()?);
-            let operation = Operation { action, selection, limit, by, note };
-            let report = service.store.operate(operation).await?;
+            let (ours, foreign) = sorted(&service, &caller, ids.collect::<Answer<_>>()?).await?;
+            let mut report = OperationReport::default();
+            if !ours.is_empty() {
+                let selection = Selection::Ids(ours);
+                let operation = Operation { action, selection, limit, by, note };
+                report = service.store.operate(operation).await?;
+            }
             let moved = report.moved() as u64;
+            report.answers.extend(foreign.into_iter().map(|id| (id, OperationAnswer::Gone)));
+            report.answers.sort_by_key(|(id, _)| *id);
             let answers = report.answers.into_iter().map(|(id, a)| OneOut::of(id, a)).collect();
             call::json(StatusCode::OK, &OperateOut { moved, answers })
         }
         (None, Some(filter)) => {
-            let filter = filtered(&service, filter, action).await?;
+            let filter = filtered(&service, &caller, filter, action).await?;
             match service.operations.begin(action, &filter, by, note).await {
                 Ok(operation) => call::json(StatusCode::ACCEPTED, &operation),
                 Err(NotBegun::Store(error)) => Err(error.into()),
@@ -117,8 +125,34 @@ async fn operate(call: Call, action: Action) -> Answer {
     }
 }
 
-async fn filtered(service: &Service, filter: FilterIn, action: Action) -> Answer<TaskFilter> {
-    let (filter, part) = filter.meant().map_err(|problem| problem.within("filter"))?;
+/// Those of the tasks that are the caller's, and those that are as if they were gone.
+async fn sorted(
+    service: &Service,
+    caller: &Caller,
+    ids: Vec<TaskId>,
+) -> Answer<(Vec<TaskId>, Vec<TaskId>)> {
+    if !caller.is_limited() {
+        return Ok((ids, Vec::new()));
+    }
+    let (mut ours, mut foreign) = (Vec::new(), Vec::new());
+    for id in ids {
+        match service.store.get(id).await? {
+            Some(task) if !caller.sees(&task) => foreign.push(id),
+            _ => ours.push(id),
+        }
+    }
+    foreign.sort_unstable();
+    foreign.dedup();
+    Ok((ours, foreign))
+}
+
+async fn filtered(
+    service: &Service,
+    caller: &Caller,
+    filter: FilterIn,
+    action: Action,
+) -> Answer<TaskFilter> {
+    let (mut filter, part) = filter.meant().map_err(|problem| problem.within("filter"))?;
     if part.is_some() {
         let why = "use pending, processing or failed: ready and delayed change by themselves";
         return Err(Problem::field("filter.state", why));
@@ -127,7 +161,13 @@ async fn filtered(service: &Service, filter: FilterIn, action: Action) -> Answer
         let why = format!("{} does not apply to {state} tasks", action.as_str());
         return Err(Problem::field("filter.state", why));
     }
+    if filter.queue.is_none() && caller.is_limited() {
+        let why = "the token is for some queues only: say which one is meant";
+        let only = caller.only().cloned();
+        filter.queue = Some(only.ok_or_else(|| Problem::field("filter.queue", why))?);
+    }
     if let Some(queue) = &filter.queue {
+        caller.expect_for(Scope::Admin, queue).map_err(|p| p.within("filter"))?;
         service.known.expect(service, queue).await.map_err(|p| p.within("filter"))?;
     }
     Ok(filter)
@@ -135,16 +175,29 @@ async fn filtered(service: &Service, filter: FilterIn, action: Action) -> Answer
 
 /// `GET /v1/operations`.
 pub(crate) async fn list(call: Call) -> Answer {
-    call::json(StatusCode::OK, &call.service.operations.list().await?)
+    let mut all = call.service.operations.list().await?;
+    all.retain(|one| is_theirs(&call.caller, one));
+    call::json(StatusCode::OK, &all)
+}
+
+/// One without a queue is for all of them.
+fn is_theirs(caller: &Caller, operation: &OperationView) -> bool {
+    match operation.queue().map(QueueName::new) {
+        Some(Ok(queue)) => caller.reaches(&queue),
+        _ => !caller.is_limited(),
+    }
+}
+
+/// The operation, if it is the caller's.
+async fn found(service: &Service, caller: &Caller, id: &str) -> Answer<OperationView> {
+    let operation = service.operations.get(id).await?;
+    operation.filter(|one| is_theirs(caller, one)).ok_or_else(|| unknown(id))
 }
 
 /// `GET /v1/operations/{id}`.
 pub(crate) async fn get(call: Call) -> Answer {
     let id = call.param("id");
-    match call.service.operations.get(id).await? {
-        Some(operation) => call::json(StatusCode::OK, &operation),
-        None => Err(unknown(id)),
-    }
+    call::json(StatusCode::OK, &found(&call.service, &call.caller, id).await?)
 }
 
 /// Who has it stop.
@@ -157,8 +210,11 @@ struct StopIn {
 /// `POST /v1/operations/{id}/stop`.
 pub(crate) async fn stop(call: Call) -> Answer {
     let id = call.param("id").to_owned();
+    let caller = call.caller.clone();
     let (service, asked) = call.json_or_default::<StopIn>().await?;
-    match service.operations.stop(&id, &by(asked.by)?).await? {
+    let by = by(&caller, asked.by)?;
+    found(&service, &caller, &id).await?;
+    match service.operations.stop(&id, &by).await? {
         Some(operation) => call::json(StatusCode::OK, &operation),
         None => Err(unknown(&id)),
     }

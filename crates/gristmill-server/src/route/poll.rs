@@ -9,6 +9,7 @@ use gristmill::{StoreError, TaskId};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::access::Caller;
 use crate::held;
 use crate::message::claim::Wanted;
 use crate::problem::{Answer, Problem, TOKEN_IN_USE};
@@ -93,10 +94,10 @@ fn release(service: Arc<Service>, token: Token, ids: Vec<TaskId>) {
 }
 
 /// Claims on a task of its own: a client that leaves must not cut a claim in two.
-pub(crate) async fn claim(service: Arc<Service>, wanted: Wanted) -> Answer<Caught> {
+pub(crate) async fn claim(service: Arc<Service>, caller: Caller, wanted: Wanted) -> Answer<Caught> {
     let (mut send, receive) = oneshot::channel();
     tokio::spawn(async move {
-        let caught = look(&service, wanted, &mut send).await;
+        let caught = look(&service, &caller, wanted, &mut send).await;
         // Unsent, it is dropped, and what it caught goes back.
         let _ = send.send(caught);
     });
@@ -110,6 +111,7 @@ pub(crate) async fn claim(service: Arc<Service>, wanted: Wanted) -> Answer<Caugh
 /// client is gone, or the service stops.
 async fn look(
     service: &Arc<Service>,
+    caller: &Caller,
     wanted: Wanted,
     gone: &mut oneshot::Sender<Answer<Caught>>,
 ) -> Answer<Caught> {
@@ -120,7 +122,7 @@ async fn look(
         None => None,
     };
     if let Some(token) = wanted.token
-        && let Some(claim) = held::again(service, token, wanted.lease).await?
+        && let Some(claim) = held::again(service, caller, token, wanted.lease).await?
     {
         // Not to be given back: whoever asked first may be at work on it.
         return Ok(Caught { service: service.clone(), open: None, claim });

@@ -27,13 +27,13 @@ pub(crate) async fn put(call: Call) -> Answer {
     let queue = call.queue()?;
     let query: PutQuery = call.query()?;
     let atomic = query.atomic.unwrap_or(false);
-    let Call { service, request, .. } = call;
+    let Call { service, caller, request, .. } = call;
     let (parts, body) = request.into_parts();
     if body::media_type(&parts.headers) == "application/x-ndjson" {
         if atomic {
             return Err(Problem::field("atomic", "a stream cannot be atomic: send a list"));
         }
-        return stream::put(service, queue, body).await;
+        return stream::put(service, caller, queue, body).await;
     }
     body::expect_json(&parts.headers)?;
     let whole = body::read(&service, &parts.headers, body).await?;

@@ -12,7 +12,8 @@ use crate::service::Service;
 
 pub(crate) async fn list(call: Call) -> Answer {
     let queues = call.service.store.queues().await?;
-    let queues: Vec<QueueOut> = queues.iter().map(QueueOut::of).collect();
+    let theirs = queues.iter().filter(|queue| call.caller.reaches(&queue.name));
+    let queues: Vec<QueueOut> = theirs.map(QueueOut::of).collect();
     call::json(StatusCode::OK, &queues)
 }
 
@@ -40,10 +41,11 @@ fn wrong(error: StoreError) -> Box<Problem> {
 /// Says that the queue exists, with these settings; again is no harm.
 pub(crate) async fn declare(call: Call) -> Answer {
     let name = call.queue()?;
+    let caller = call.caller.clone();
     let (service, asked) = call.json_or_default::<QueueIn>().await?;
     let (settings, origin) = (asked.patch()?, Origin::Code);
     // A declaration is nobody's change, but what is said must be sayable.
-    by(asked.by)?;
+    by(&caller, asked.by)?;
     let declaration = Declaration { name, number: None, settings, origin };
     let declared = service.store.declare_queue(declaration).await.map_err(wrong)?;
     service.known.forget();
@@ -54,9 +56,10 @@ pub(crate) async fn declare(call: Call) -> Answer {
 /// An operator's change, on top of earlier ones.
 pub(crate) async fn change(call: Call) -> Answer {
     let queue = call.queue()?;
+    let caller = call.caller.clone();
     let (service, asked) = call.json_or_default::<QueueIn>().await?;
     let patch = asked.patch()?;
-    let who = by(asked.by)?;
+    let who = by(&caller, asked.by)?;
     service.known.expect(&service, &queue).await?;
     let declared = service.store.override_queue(&queue, patch, &who).await.map_err(wrong)?;
     service.known.forget();
@@ -65,8 +68,9 @@ pub(crate) async fn change(call: Call) -> Answer {
 
 pub(crate) async fn reset(call: Call) -> Answer {
     let queue = call.queue()?;
+    let caller = call.caller.clone();
     let (service, asked) = call.json_or_default::<ByIn>().await?;
-    let who = by(asked.by)?;
+    let who = by(&caller, asked.by)?;
     service.known.expect(&service, &queue).await?;
     let declared = service.store.reset_queue(&queue, &who).await?;
     service.known.forget();
@@ -83,8 +87,9 @@ pub(crate) async fn resume(call: Call) -> Answer {
 
 async fn set_paused(call: Call, paused: bool) -> Answer {
     let queue = call.queue()?;
+    let caller = call.caller.clone();
     let (service, asked) = call.json_or_default::<ByIn>().await?;
-    let who = by(asked.by)?;
+    let who = by(&caller, asked.by)?;
     service.known.expect(&service, &queue).await?;
     service.store.pause_queue(&queue, paused, &who).await?;
     shown(&service, &queue).await

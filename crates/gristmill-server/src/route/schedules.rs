@@ -6,16 +6,18 @@ use gristmill::port::{FireAnswer, NewTask, Schedule, ScheduleDeclaration, Schedu
 use serde_json::json;
 
 use super::now;
+use crate::access::{Caller, Scope};
 use crate::call::{self, Call};
 use crate::message::fields::by;
 use crate::message::queue::ByIn;
 use crate::message::schedule::{FiredOut, ScheduleIn, ScheduleOut};
-use crate::problem::{Answer, NO_SCHEDULE, OVERLAPS, Problem};
+use crate::problem::{Answer, FORBIDDEN, NO_SCHEDULE, OVERLAPS, Problem};
 use crate::service::Service;
 
 pub(crate) async fn list(call: Call) -> Answer {
     let (schedules, now) = (call.service.store.schedules().await?, now());
-    let all: Vec<_> = schedules.iter().map(|schedule| ScheduleOut::of(schedule, now)).collect();
+    let theirs = schedules.iter().filter(|known| call.caller.reaches(&known.declared.queue));
+    let all: Vec<_> = theirs.map(|schedule| ScheduleOut::of(schedule, now)).collect();
     call::json(StatusCode::OK, &all)
 }
 
@@ -31,37 +33,51 @@ fn unknown<'a>(name: &ScheduleName, known: impl IntoIterator<Item = &'a Schedule
     Problem::new(&NO_SCHEDULE, format!("there is no schedule '{name}'{near}")).at("schedule")
 }
 
-async fn found(service: &Service, name: &ScheduleName) -> Answer<Schedule> {
-    let schedules = service.store.schedules().await?;
+/// The schedule, if its queue is the caller's.
+async fn found(service: &Service, caller: &Caller, name: &ScheduleName) -> Answer<Schedule> {
+    let mut schedules = service.store.schedules().await?;
+    schedules.retain(|known| caller.reaches(&known.declared.queue));
     let found = schedules.iter().find(|schedule| schedule.declared.name == *name);
     found.cloned().ok_or_else(|| unknown(name, &schedules))
 }
 
 pub(crate) async fn get(call: Call) -> Answer {
     let name = named(&call)?;
-    let schedule = found(&call.service, &name).await?;
+    let schedule = found(&call.service, &call.caller, &name).await?;
     call::json(StatusCode::OK, &ScheduleOut::of(&schedule, now()))
 }
 
 /// Says that a schedule exists, and how it is from now on.
 pub(crate) async fn declare(call: Call) -> Answer {
     let name = named(&call)?;
+    let caller = call.caller.clone();
     let (service, asked) = call.json::<ScheduleIn>().await?;
     let known = service.store.schedules().await?;
-    let is_new = !known.iter().any(|schedule| schedule.declared.name == name);
-    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    keep(&service, asked.meant(name, None)?, status).await
+    let standing = known.iter().find(|schedule| schedule.declared.name == name);
+    if standing.is_some_and(|standing| !caller.reaches(&standing.declared.queue)) {
+        let why = format!("the name '{name}' is taken by a schedule that is not yours");
+        return Err(Problem::new(&FORBIDDEN, why).at("schedule"));
+    }
+    let status = if standing.is_none() { StatusCode::CREATED } else { StatusCode::OK };
+    keep(&service, &caller, asked.meant(name, None)?, status).await
 }
 
 /// Changes what is said of a schedule.
 pub(crate) async fn change(call: Call) -> Answer {
     let name = named(&call)?;
+    let caller = call.caller.clone();
     let (service, asked) = call.json::<ScheduleIn>().await?;
-    let standing = found(&service, &name).await?.declared;
-    keep(&service, asked.meant(name, Some(standing))?, StatusCode::OK).await
+    let standing = found(&service, &caller, &name).await?.declared;
+    keep(&service, &caller, asked.meant(name, Some(standing))?, StatusCode::OK).await
 }
 
-async fn keep(service: &Service, mut declared: ScheduleDeclaration, status: StatusCode) -> Answer {
+async fn keep(
+    service: &Service,
+    caller: &Caller,
+    mut declared: ScheduleDeclaration,
+    status: StatusCode,
+) -> Answer {
+    caller.expect_for(Scope::Admin, &declared.queue)?;
     let queues = service.known.expect(service, &declared.queue).await?;
     if let Some(payload) = declared.payload.take() {
         // Told now, not when it fires at night.
@@ -78,6 +94,7 @@ async fn keep(service: &Service, mut declared: ScheduleDeclaration, status: Stat
 
 pub(crate) async fn remove(call: Call) -> Answer {
     let name = named(&call)?;
+    found(&call.service, &call.caller, &name).await?;
     if !call.service.store.remove_schedule(&name).await? {
         return Err(unknown(&name, &[]));
     }
@@ -94,18 +111,20 @@ pub(crate) async fn resume(call: Call) -> Answer {
 
 async fn set_paused(call: Call, paused: bool) -> Answer {
     let name = named(&call)?;
+    let caller = call.caller.clone();
     let (service, asked) = call.json_or_default::<ByIn>().await?;
-    let who = by(asked.by)?;
-    found(&service, &name).await?;
+    let who = by(&caller, asked.by)?;
+    found(&service, &caller, &name).await?;
     service.store.pause_schedule(&name, paused, &who).await?;
-    let schedule = found(&service, &name).await?;
+    let schedule = found(&service, &caller, &name).await?;
     call::json(StatusCode::OK, &ScheduleOut::of(&schedule, now()))
 }
 
 pub(crate) async fn fire(call: Call) -> Answer {
     let name = named(&call)?;
+    let caller = call.caller.clone();
     let (service, ByIn { .. }) = call.json_or_default::<ByIn>().await?;
-    found(&service, &name).await?;
+    found(&service, &caller, &name).await?;
     match service.mill.fire_schedule(name.as_str()).await? {
         FireAnswer::Overlapped(id) => {
             let why = format!("task {id} of the fire before still stands");

@@ -7,6 +7,7 @@ use gristmill::port::stats::MINUTES_KEPT;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::access::Scope;
 use crate::call::{self, Call};
 use crate::message::fields::{queue, span};
 use crate::message::stats::{MinuteOut, StatsOut};
@@ -21,14 +22,16 @@ struct StatsQuery {
 
 pub(crate) async fn stats(call: Call) -> Answer {
     let query: StatsQuery = call.query()?;
-    let service = call.service;
+    let Call { service, caller, .. } = call;
     let wanted = query.queue.map(|name| queue("queue", &name)).transpose()?;
     if let Some(queue) = &wanted {
+        caller.expect_for(Scope::Read, queue)?;
         service.known.expect(&service, queue).await?;
     }
     // Asked of the store itself: who put a moment ago looks for what was put.
     let stats = service.store.stats().await?;
-    let meant = stats.iter().filter(|one| wanted.as_ref().is_none_or(|q| *q == one.queue));
+    let theirs = stats.iter().filter(|one| caller.reaches(&one.queue));
+    let meant = theirs.filter(|one| wanted.as_ref().is_none_or(|q| *q == one.queue));
     call::json(StatusCode::OK, &meant.map(StatsOut::of).collect::<Vec<_>>())
 }
 
@@ -41,8 +44,9 @@ struct MinutesQuery {
 
 pub(crate) async fn minutes(call: Call) -> Answer {
     let query: MinutesQuery = call.query()?;
-    let service = call.service;
+    let Call { service, caller, .. } = call;
     let queue = queue("queue", &query.queue)?;
+    caller.expect_for(Scope::Read, &queue)?;
     let back = query.back.map(|back| span("back", &back)).transpose()?;
     let back = back.unwrap_or(Duration::from_secs(3600));
     if back > MINUTES_KEPT {
@@ -55,8 +59,18 @@ pub(crate) async fn minutes(call: Call) -> Answer {
 }
 
 pub(crate) async fn workers(call: Call) -> Answer {
-    let workers = call.service.store.workers().await?;
-    let claimants = call.service.sampled.claimants();
+    let caller = &call.caller;
+    let mut workers = call.service.store.workers().await?;
+    let mut claimants = call.service.sampled.claimants();
+    if caller.is_limited() {
+        for report in workers.iter_mut().map(|view| &mut view.report) {
+            report.queues.retain(|queue| caller.reaches(queue));
+            report.processors.retain(|p| p.queue.as_ref().is_some_and(|q| caller.reaches(q)));
+        }
+        workers.retain(|view| !view.report.queues.is_empty());
+        claimants.iter_mut().for_each(|one| one.queues.retain(|queue| caller.reaches(queue)));
+        claimants.retain(|one| !one.queues.is_empty());
+    }
     let over_http = claimants.iter().map(WorkerOut::claiming);
     let all: Vec<_> = workers.iter().map(WorkerOut::of).chain(over_http).collect();
     call::json(StatusCode::OK, &all)

@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::put::{fitted, flush, refused};
+use crate::access::Caller;
 use crate::body;
 use crate::known::Queues;
 use crate::limits::{self, BODY, STREAM_BYTES, STREAM_IDLE, STREAM_TASKS};
@@ -48,7 +49,12 @@ struct Batch {
     end: Option<Box<Problem>>,
 }
 
-pub(crate) async fn put(service: Arc<Service>, queue: QueueName, body: Body) -> Answer {
+pub(crate) async fn put(
+    service: Arc<Service>,
+    caller: Caller,
+    queue: QueueName,
+    body: Body,
+) -> Answer {
     let queues = service.known.expect(&service, &queue).await?;
     let (send, batches) = mpsc::channel(1);
     let (answer, answers) = mpsc::channel(4);
@@ -63,7 +69,7 @@ pub(crate) async fn put(service: Arc<Service>, queue: QueueName, body: Body) -> 
         bytes: 0,
     };
     tokio::spawn(reader.run(send));
-    tokio::spawn(answer_all(service, queue, batches, answer));
+    tokio::spawn(answer_all(service, caller, queue, batches, answer));
     let stream = futures_util::stream::unfold(answers, |mut answers| async move {
         let next: Option<Result<Bytes, std::io::Error>> = answers.recv().await;
         next.map(|bytes| (bytes, answers))
@@ -78,6 +84,7 @@ pub(crate) async fn put(service: Arc<Service>, queue: QueueName, body: Body) -> 
 /// flush that the store does not answer for, or at the end.
 async fn answer_all(
     service: Arc<Service>,
+    caller: Caller,
     queue: QueueName,
     mut batches: mpsc::Receiver<Batch>,
     answers: mpsc::Sender<Result<Bytes, std::io::Error>>,
@@ -105,7 +112,12 @@ async fn answer_all(
             }
             text
         };
-        let mut text = match flush(&service, queue.clone(), tasks, false).await {
+        // A stream may last for hours, and its token may be revoked meanwhile.
+        let put = match service.door.still_takes(&caller).await {
+            Ok(()) => flush(&service, queue.clone(), tasks, false).await,
+            Err(problem) => Err(problem),
+        };
+        let mut text = match put {
             Ok(report) => {
                 let mut put = report.answers.into_iter();
                 let none = || PutOut::failed("unknown", UNKNOWN.code, "no answer came");

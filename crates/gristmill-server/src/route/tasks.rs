@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::now;
+use crate::access::{Caller, Scope};
 use crate::call::{self, Call};
 use crate::limits::{FIND_KEYS, PAGE, PAGE_BYTES};
 use crate::message::fields::{from_text, id, queue, span, text};
@@ -96,7 +97,7 @@ fn since(text: &str) -> Answer<Timestamp> {
 
 pub(crate) async fn list(call: Call) -> Answer {
     let query: ListQuery = call.query()?;
-    let service = call.service;
+    let Call { service, caller, .. } = call;
     let since = query.since.as_deref().map(since).transpose()?;
     let most = service.store.limits().page;
     let limit = query.limit.unwrap_or(PAGE);
@@ -117,12 +118,16 @@ pub(crate) async fn list(call: Call) -> Answer {
         source: query.source,
         error: query.error,
     };
-    let (filter, part) = filter.meant()?;
+    let (mut filter, part) = filter.meant()?;
+    if filter.queue.is_none() {
+        filter.queue = caller.only().cloned();
+    }
     if let Some(queue) = &filter.queue {
+        caller.expect_for(Scope::Read, queue)?;
         service.known.expect(&service, queue).await?;
     }
     let request = ListRequest { filter, order, after, limit };
-    let page = page(&service, request, part, since).await?;
+    let page = page(&service, &caller, request, part, since).await?;
     let queues = service.known.queues(&service).await?;
     let now = now();
     let tasks: Vec<_> = page.0.iter().map(|task| TaskOut::of(task, &queues, now)).collect();
@@ -142,6 +147,7 @@ struct PageOut<'a> {
 /// still have a next one.
 async fn page(
     service: &Service,
+    caller: &Caller,
     mut request: ListRequest,
     part: Option<&str>,
     since: Option<Timestamp>,
@@ -163,7 +169,7 @@ async fn page(
                 }
                 continue;
             }
-            if part.is_none_or(|part| standing(&task, now) == part) {
+            if caller.sees(&task) && part.is_none_or(|part| standing(&task, now) == part) {
                 bytes += task.payload.bytes.len();
                 let id = task.id;
                 tasks.push(task);
@@ -189,14 +195,14 @@ struct GetQuery {
 pub(crate) async fn get(call: Call) -> Answer {
     let query: GetQuery = call.query()?;
     let id = id("id", call.param("id"))?;
-    let service = call.service;
+    let Call { service, caller, .. } = call;
     let wait = query.wait.map(|wait| span("wait", &wait)).transpose()?.unwrap_or_default();
     let most = service.store.limits().wait;
     if wait > most {
         return Err(Problem::field("wait", format!("one call waits at most {}s", most.as_secs())));
     }
     let none = || Problem::new(&NO_TASK, format!("no task {id} stands")).at("id");
-    let task = service.store.get(id).await?.ok_or_else(none)?;
+    let task = service.store.get(id).await?.filter(|task| caller.sees(task)).ok_or_else(none)?;
     if wait.is_zero() || is_over(&task) {
         return shown(&service, &task).await;
     }
@@ -286,8 +292,10 @@ impl From<KeyStanding> for StandingOut {
 }
 
 pub(crate) async fn find(call: Call) -> Answer {
+    let caller = call.caller.clone();
     let (service, asked) = call.json::<FindIn>().await?;
     let queue = queue("queue", &asked.queue)?;
+    caller.expect_for(Scope::Read, &queue)?;
     if asked.keys.len() > FIND_KEYS {
         let why = format!("{} keys and {FIND_KEYS} are allowed in a call", asked.keys.len());
         return Err(Problem::field("keys", why));

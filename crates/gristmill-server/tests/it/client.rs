@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 use gristmill::Mill;
-use gristmill_server::{Options, Port, Server};
+use gristmill_server::{NewToken, Options, Port, Reach, Scope, Server, Tokens};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -59,9 +59,13 @@ impl Site {
     }
 
     pub(crate) async fn over(mill: Mill) -> Self {
+        Self::with_options(mill, Options::default()).await
+    }
+
+    pub(crate) async fn with_options(mill: Mill, options: Options) -> Self {
         let port = Port::take("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = port.address();
-        let server = Server::new(port, &mill, Options::default());
+        let server = Server::new(port, &mill, options);
         let (stop, stops) = oneshot::channel();
         let running = tokio::spawn(server.run(async move {
             let _ = stops.await;
@@ -83,6 +87,25 @@ impl Site {
 
     pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// A token with these scopes, for these queues.
+    pub(crate) async fn token(&self, name: &str, scopes: &[Scope], queues: &[&str]) -> String {
+        let new = NewToken {
+            name: name.to_owned(),
+            scopes: scopes.to_vec(),
+            reach: Reach::of(queues).unwrap(),
+            lasts: None,
+            by: "ada".to_owned(),
+        };
+        Tokens::of(&self.mill).create(new).await.unwrap().0.reveal().to_owned()
+    }
+
+    /// The same as `send`, by whoever has this token.
+    pub(crate) async fn by(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
+        let bearer = format!("Bearer {token}");
+        let json = ("content-type", "application/json");
+        self.send(method, path, &[json, ("authorization", &bearer)], body).await
     }
 
     /// Sends what is given, byte for byte, and reads one answer.

@@ -8,10 +8,12 @@
     reason = "tests assert by panicking, in helpers too"
 )]
 
+mod access;
 mod claiming;
 mod client;
 mod documented;
 mod looking;
+mod matrix;
 mod operating;
 mod putting;
 mod repeating;

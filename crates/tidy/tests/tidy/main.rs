@@ -15,6 +15,7 @@ mod seeds;
 mod sleeps;
 mod sql;
 mod text;
+mod walks;
 
 use repo::{Finding, Repo};
 use std::io;
@@ -107,4 +108,9 @@ fn every_guarantee_is_shown_by_a_behaviour() -> io::Result<()> {
 #[test]
 fn the_five_systems_are_accounted_for() -> io::Result<()> {
     hold(seeds::rows)
+}
+
+#[test]
+fn every_walk_goes_through_files_that_exist() -> io::Result<()> {
+    hold(walks::files)
 }

@@ -23,6 +23,10 @@ pub(crate) enum Exit {
     Unavailable,
     /// The store cannot be used as it is; somebody has to look.
     Unusable,
+    /// The time to wait for a task's end is up.
+    TimeUp,
+    /// A task's program ended with this.
+    Handler(u8),
     /// A signal ended it before its work was done.
     Interrupted,
     /// Nobody reads our output any more.
@@ -37,6 +41,8 @@ impl Exit {
             Exit::Refused => 3,
             Exit::Unavailable => 4,
             Exit::Unusable => 5,
+            Exit::TimeUp => 75,
+            Exit::Handler(status) => status,
             Exit::Interrupted => 130,
             // What a shell reports of a program that SIGPIPE ended.
             Exit::PipeClosed => 141,

@@ -22,6 +22,8 @@ pub struct Limits {
     pub claim_bytes: usize,
     /// Most that a task keeps for its next attempt, in bytes.
     pub checkpoint_bytes: usize,
+    /// Largest value that a handler returns for its task, in bytes.
+    pub result_bytes: usize,
     /// Most settlements in one call.
     pub settlements: usize,
     /// Most tasks on a page or in one operator's step.
@@ -48,6 +50,7 @@ impl Default for Limits {
             claim_tasks: 1_000,
             claim_bytes: 16 << 20,
             checkpoint_bytes: 64 << 10,
+            result_bytes: 64 << 10,
             settlements: 10_000,
             page: 1_000,
             error_bytes: 4096,

@@ -12,11 +12,11 @@ use tracing::{Instrument, debug_span};
 use crate::{
     Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
-    DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
-    WakeMark, WorkerId, WorkerReport, WorkerView,
+    DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
+    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
+    Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 /// What just happened in the store, for whoever watches. Watchers that are too
@@ -145,7 +145,7 @@ macro_rules! verbs {
     };
 }
 verbs! {
-    put, claim, settle, extend, checkpoint, open_under, reclaim, sweep, wait, find, get, list, operate, import, declare_queue,
+    put, claim, settle, extend, checkpoint, endings, wait_ended, open_under, reclaim, sweep, wait, find, get, list, operate, import, declare_queue,
     override_queue, reset_queue, pause_queue, register_contract, queues, stats, minutes,
     declare_schedule, schedules, remove_schedule, pause_schedule, fire, campaign, resign,
     report_worker, forget_worker, workers, publish_assignment, assignment, document,
@@ -243,6 +243,14 @@ impl Store for Observed {
 
     async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
         observe!(self.checkpoint(checkpoints))
+    }
+
+    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
+        observe!(self.endings(ids))
+    }
+
+    async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {
+        observe!(self.wait_ended(since, timeout))
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

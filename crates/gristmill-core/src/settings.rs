@@ -187,6 +187,9 @@ settings! {
     id_window: Duration = Duration::from_secs(24 * 3600);
     /// How long done and resolved tasks are kept for reading; `None` is not.
     keep_done: Option<Duration> = None;
+    /// How long what a handler returned is kept, also where done tasks are not;
+    /// `None` is as long as its done task.
+    keep_result: Option<Duration> = None;
     /// How long failed tasks are kept; `None` is for ever.
     keep_failed: Option<Duration> = None;
     /// What an acknowledgement survives.
@@ -241,6 +244,12 @@ impl Settings {
         self.count || self.slots.is_some()
     }
 
+    /// Whether what handlers return is kept of every task.
+    #[must_use]
+    pub const fn keeps_results(&self) -> bool {
+        self.keep_result.is_some() || self.keep_done.is_some()
+    }
+
     /// Whether a claim must survive a power cut before it is answered: where its
     /// number is a fence, and where a slot could be held twice.
     #[must_use]
@@ -262,6 +271,7 @@ impl Settings {
             ("backoff.cap", Some(self.backoff.cap)),
             ("id_window", Some(self.id_window)),
             ("keep_done", self.keep_done),
+            ("keep_result", self.keep_result),
             ("keep_failed", self.keep_failed),
             ("postpone_max", self.postpone_max),
             ("drain_within", self.drain_within),

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use crate::{AttemptEnd, FollowUp, PutAnswer, QueueName, TaskId, Timestamp, Token};
+use crate::{AttemptEnd, FollowUp, Payload, PutAnswer, QueueName, TaskId, Timestamp, Token};
 
 /// When a task that goes back may run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,13 +94,16 @@ pub struct Settlement {
     /// recorded, or when one of them is refused. A refused one also makes *done*
     /// an error, or a fail where no repeating cures it.
     pub follow_ups: Vec<FollowUp>,
+    /// What the handler returns for whoever asks: kept with *done*, as long as its
+    /// queue says and whoever waits needs. One that is too large makes *done* a fail.
+    pub result: Option<Payload>,
 }
 
 impl Settlement {
-    /// A settlement without follow-ups.
+    /// A settlement without follow-ups or a result.
     #[must_use]
     pub const fn new(id: TaskId, token: Token, outcome: Outcome) -> Self {
-        Settlement { id, token, outcome, follow_ups: Vec::new() }
+        Settlement { id, token, outcome, follow_ups: Vec::new(), result: None }
     }
 }
 

@@ -14,11 +14,11 @@ use async_trait::async_trait;
 use crate::{
     Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
-    DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, Leadership,
-    Limits, ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport,
-    PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName,
-    SettingsPatch, SettleAnswer, Settlement, State, StoreError, SweepReport, Task, TaskId, Token,
-    WakeMark, WorkerId, WorkerReport, WorkerView,
+    DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, State, StoreError, SweepReport, Task,
+    TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 /// Which of a key's two places a task holds.
@@ -82,6 +82,22 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
         let _ = checkpoints;
         Err(StoreError::not_supported("keep checkpoints".to_owned()))
+    }
+
+    /// What came of tasks; one answer each, in order. The end of a task that somebody
+    /// wants (a put said so, of it or of a duplicate of it) is known for ten minutes,
+    /// what its handler returned as long as its queue keeps it. What was forgotten,
+    /// or never stood here, is not known.
+    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
+        let _ = ids;
+        Err(StoreError::not_supported("tell what came of a task".to_owned()))
+    }
+
+    /// Returns when a wanted task may have ended after `since`, or after `timeout` in
+    /// real time. A hint: ask for the ending to know.
+    async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {
+        let _ = (since, timeout);
+        Err(StoreError::not_supported("wait for the end of a task".to_owned()))
     }
 
     /// The tasks that are open under a token, by id; none when there is no such

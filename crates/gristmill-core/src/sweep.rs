@@ -26,6 +26,8 @@ pub struct SweepReport {
     pub pruned_done: u64,
     /// Failed tasks past their queue's `keep_failed`.
     pub pruned_failed: u64,
+    /// Endings of tasks past their keeping time.
+    pub forgotten_endings: u64,
     /// Workers not heard of for long.
     pub forgotten_workers: u64,
     /// How long the oldest transaction is open that keeps dead rows of the

@@ -17,6 +17,7 @@ struct Said {
     timeout: Option<Duration>,
     max_attempts: Option<Option<u32>>,
     backoff: Option<Backoff>,
+    is_wanted: bool,
 }
 
 impl TaskSettings {
@@ -44,6 +45,18 @@ impl TaskSettings {
         self.0.as_ref()?.backoff
     }
 
+    /// Whether whoever put it waits for its end.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.0.as_ref().is_some_and(|said| said.is_wanted)
+    }
+
+    /// Says that whoever puts it waits for its end, which is then kept ten minutes
+    /// whatever its queue says. A put that is a duplicate wants the standing task's.
+    pub fn set_wanted(&mut self) {
+        self.said().is_wanted = true;
+    }
+
     /// Says how long its handler may take.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.said().timeout = Some(kept(timeout));
@@ -67,6 +80,7 @@ impl TaskSettings {
         said.timeout = other.timeout.or(said.timeout);
         said.max_attempts = other.max_attempts.or(said.max_attempts);
         said.backoff = other.backoff.or(said.backoff);
+        said.is_wanted |= other.is_wanted;
     }
 
     fn said(&mut self) -> &mut Said {

@@ -25,6 +25,7 @@ pub struct WakeSignal {
 struct Marks {
     now: u64,
     everything: u64,
+    ended: u64,
     queues: HashMap<QueueName, u64>,
 }
 
@@ -62,6 +63,16 @@ impl WakeSignal {
         self.notify.notify_waiters();
     }
 
+    /// A task that somebody waits for has ended.
+    pub fn wake_ended(&self) {
+        {
+            let mut marks = self.lock();
+            marks.now += 1;
+            marks.ended = marks.now;
+        }
+        self.notify.notify_waiters();
+    }
+
     /// Something changed that gives nobody work: only who compares marks sees it.
     pub fn stir(&self) {
         self.lock().now += 1;
@@ -70,6 +81,24 @@ impl WakeSignal {
     /// Returns once one of the queues was woken after `since`, or at the
     /// timeout.
     pub async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) {
+        let woken = |marks: &Marks| {
+            queues.iter().any(|q| marks.queues.get(q).is_some_and(|at| *at > since.0))
+        };
+        self.wait_until(woken, since, timeout).await;
+    }
+
+    /// Returns once a task that somebody waits for has ended after `since`, or at
+    /// the timeout.
+    pub async fn wait_ended(&self, since: WakeMark, timeout: Duration) {
+        self.wait_until(|marks| marks.ended > since.0, since, timeout).await;
+    }
+
+    async fn wait_until(
+        &self,
+        is_woken: impl Fn(&Marks) -> bool,
+        since: WakeMark,
+        timeout: Duration,
+    ) {
         let woken = async {
             loop {
                 let notified = self.notify.notified();
@@ -77,7 +106,11 @@ impl WakeSignal {
                 // Registered before looking: a wake-up between the look and
                 // the await is not lost.
                 notified.as_mut().enable();
-                if self.woken_after(queues, since) {
+                let is_over = {
+                    let marks = self.lock();
+                    marks.everything > since.0 || is_woken(&marks)
+                };
+                if is_over {
                     return;
                 }
                 notified.await;
@@ -85,12 +118,6 @@ impl WakeSignal {
         };
         // The timeout is an answer too: the caller looks again either way.
         let _ = tokio::time::timeout(timeout, woken).await;
-    }
-
-    fn woken_after(&self, queues: &[QueueName], since: WakeMark) -> bool {
-        let marks = self.lock();
-        marks.everything > since.0
-            || queues.iter().any(|q| marks.queues.get(q).is_some_and(|at| *at > since.0))
     }
 
     fn lock(&self) -> MutexGuard<'_, Marks> {

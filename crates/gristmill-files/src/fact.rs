@@ -15,6 +15,7 @@ use gristmill_text::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ending_text::EndingText;
 use crate::errors::corrupt;
 use crate::schedule_text::ScheduleText;
 
@@ -39,6 +40,8 @@ pub(crate) enum Fact {
     Assignment { term: u64, shares: Vec<(String, String, u32)>, published_at: i64 },
     Document(DocumentText),
     NoDocument { kind: String, name: String },
+    Ending(EndingText),
+    NoEnding(i64),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -274,6 +277,11 @@ impl Fact {
                 created_at: instant(text.created_at),
                 changed_at: instant(text.changed_at),
             }),
+            Fact::Ending(text) => {
+                let (id, record) = text.into_record()?;
+                state.restore_ending(id, Some(record));
+            }
+            Fact::NoEnding(id) => state.restore_ending(TaskId(id), None),
             Fact::NoDocument { kind, name } => state.forget_document(kind, name),
             Fact::Assignment { term, shares, published_at } => {
                 let shares = shares

@@ -243,15 +243,18 @@ impl Keeper {
         if let Err(error) = step_checkpoint(&self.setup, &mut self.under_way, &mut held, now) {
             tracing::warn!(error = %error.whole(), "no checkpoint could be made");
         }
-        let woken = held.ledger.take_woken();
+        let (woken, ended) = (held.ledger.take_woken(), held.ledger.take_ended());
         // A checkpoint that failed midway leaves something to be finished: the
         // next turn reads the folder anew and does it.
         if held.unapplied || held.intent.is_finished() {
             self.held = Some(held);
         }
         drop(turn);
-        if !woken.is_empty() {
-            self.setup.wake.wake(&woken);
+        self.setup.wake.wake(&woken);
+        if ended {
+            self.setup.wake.wake_ended();
+        }
+        if ended || !woken.is_empty() {
             self.setup.bell.ring();
         }
         Ok(outcomes)

@@ -18,6 +18,7 @@ pub mod bare;
 mod check;
 mod checkpoint;
 mod disk;
+mod ending_text;
 mod errors;
 mod fact;
 mod frame;

@@ -102,6 +102,7 @@ pub(crate) fn load(spool: &Spool, limits: &Limits, opener: Opener, now: Timestam
     held.ledger.drop_empty_leases();
     held.ledger.take_changes();
     held.ledger.take_woken();
+    held.ledger.take_ended();
     held.next_id = held.ledger.next_id();
     Ok(held)
 }

@@ -10,6 +10,7 @@ use gristmill_core::{Clock, Durability, Result, StoreError, TaskId, Timestamp};
 use gristmill_text::{LastSeenText, micros};
 
 use crate::apply::{self, Before};
+use crate::ending_text::EndingText;
 use crate::fact::Fact;
 use crate::frame::Entry;
 use crate::held::{Held, Unread};
@@ -60,6 +61,13 @@ impl Held {
                 // What is remembered is part of an answer, also without a task.
                 let known = self.ledger.caller_id(*number, id);
                 if let (Some(_), Some(queue)) = (known, self.ledger.queue(*number)) {
+                    draft.sync = draft.sync.max(self.weight(queue.name.as_str()));
+                }
+            }
+            for id in &changes.endings {
+                // That somebody waits is part of an answer, also without a task.
+                let number = self.ledger.ending_record(*id).map(|record| record.number);
+                if let Some(queue) = number.and_then(|number| self.ledger.queue(number)) {
                     draft.sync = draft.sync.max(self.weight(queue.name.as_str()));
                 }
             }
@@ -137,6 +145,12 @@ impl Held {
             facts.push(match ledger.document(kind, name) {
                 Some(document) => Fact::document(document),
                 None => Fact::NoDocument { kind: kind.clone(), name: name.clone() },
+            });
+        }
+        for id in &changes.endings {
+            facts.push(match ledger.ending_record(*id) {
+                Some(record) => Fact::Ending(EndingText::new(*id, record)),
+                None => Fact::NoEnding(id.0),
             });
         }
         if changes.assignment {

@@ -8,6 +8,7 @@ use gristmill_core::{Result, Timestamp};
 use gristmill_text::{LastSeenText, WorkerText};
 use serde::{Deserialize, Serialize};
 
+use crate::ending_text::EndingText;
 use crate::errors::{At, corrupt};
 use crate::fact::Fact;
 use crate::schedule_text::ScheduleText;
@@ -38,6 +39,7 @@ fn facts(ledger: &Ledger, now: Timestamp) -> Vec<Fact> {
     facts.extend(ledger.all_workers().filter_map(|id| ledger.worker(id)).map(worker));
     facts.extend(ledger.assignment().map(Fact::assignment));
     facts.extend(ledger.all_documents().map(Fact::document));
+    facts.extend(ledger.all_endings().map(|(id, e)| Fact::Ending(EndingText::new(id, e))));
     facts.extend(ledger.last_seen().map(|seen| Fact::Clock(LastSeenText::new(seen))));
     facts
 }

@@ -191,6 +191,14 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     text
 }
 
+/// The bytes of a text that [`hex`] made.
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
+    let (pairs, rest) = digits.as_deref()?.as_chunks::<2>();
+    rest.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
+}
+
 /// Where the lines end, if the bytes reach that far.
 pub(crate) fn header_end(bytes: &[u8]) -> Option<usize> {
     bytes.windows(2).position(|two| two == b"\n\n").map(|at| at + 2)

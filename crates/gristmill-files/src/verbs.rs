@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Document, DocumentAnswer, DocumentChange, DocumentList,
-    ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership,
-    Limits, ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport,
-    PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName,
-    SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark,
-    WorkerId, WorkerReport, WorkerView,
+    Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
+    WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::FilesStore;
@@ -53,6 +53,23 @@ impl Store for FilesStore {
 
     async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
         self.ask(Light, move |desk| Ok(desk.ledger().checkpoint(&checkpoints))).await
+    }
+
+    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
+        let ids = ids.to_vec();
+        self.ask(Light, move |desk| {
+            let now = desk.now;
+            desk.ledger().endings(&ids, now)
+        })
+        .await
+    }
+
+    async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {
+        self.is_open()?;
+        let attendance = self.attend();
+        self.wake.wait_ended(since, timeout.min(self.limits.wait)).await;
+        drop(attendance);
+        self.is_open()
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

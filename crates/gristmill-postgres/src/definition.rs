@@ -24,6 +24,7 @@ const FILES: &[&str] = &[
     include_str!("sql/function/moves.sql"),
     include_str!("sql/function/claim.sql"),
     include_str!("sql/function/settle.sql"),
+    include_str!("sql/function/ending.sql"),
     include_str!("sql/function/watch.sql"),
     include_str!("sql/function/subject.sql"),
     include_str!("sql/function/surface.sql"),

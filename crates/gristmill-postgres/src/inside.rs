@@ -139,6 +139,9 @@ impl PostgresStore {
         settlements: &[Settlement],
     ) -> Result<(Vec<SettleAnswer>, WakeGuard)> {
         let inner = &self.inner;
+        let settlements: Vec<Settlement> =
+            settlements.iter().map(|one| one.clone().admitted(&inner.limits)).collect();
+        let settlements = settlements.as_slice();
         let mut asked = Asked::all(settlements);
         let done = loop {
             let now = inner.now();

@@ -23,6 +23,7 @@ mod definition;
 mod diagnose;
 mod documents;
 mod driver;
+mod endings;
 mod errors;
 mod group;
 mod held;

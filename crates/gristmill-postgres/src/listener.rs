@@ -259,6 +259,8 @@ fn hear(ear: &Ear, words: &str) {
     match name {
         // Leases may run out sooner than who sweeps thinks.
         "!" => return ear.wake.stir(),
+        // A task has ended that somebody waits for.
+        "#" => return ear.wake.wake_ended(),
         EVERYWHERE => return ear.wake.wake_all(),
         _ => {}
     }

@@ -14,7 +14,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::answer::{Answer, column};
-use crate::codec::{self, span};
+use crate::codec::{self, encoding_number, span};
 use crate::deadline::Class;
 use crate::errors::{Intent, corrupt};
 use crate::held::Patience;
@@ -91,6 +91,9 @@ pub(crate) struct Settling<'a> {
     kept: i32,
     now: Option<At>,
     in_turn: bool,
+    /// What handlers returned, where one did.
+    results: Option<Vec<Option<&'a [u8]>>>,
+    result_encodings: Option<Vec<Option<i16>>>,
 }
 
 impl<'a> Settling<'a> {
@@ -117,6 +120,11 @@ impl<'a> Settling<'a> {
             false => &*BLANK,
         });
         let columns = Columns::of(&tasks.collect::<Vec<_>>())?;
+        let result = |a: &Asked<'a>| match a.outcome() {
+            Outcome::Done => a.settlement.result.as_ref(),
+            _ => None,
+        };
+        let returned = asked.iter().any(|a| result(a).is_some()).then_some(());
         let some = (!sent.is_empty()).then_some(());
         let each = (!plain).then_some(());
         Ok(Settling {
@@ -159,6 +167,11 @@ impl<'a> Settling<'a> {
             kept: i32::try_from(limits.history).unwrap_or(i32::MAX),
             now,
             in_turn: need_turns(settlements),
+            results: returned
+                .map(|()| asked.iter().map(|a| result(a).map(|r| r.bytes.as_ref())).collect()),
+            result_encodings: returned.map(|()| {
+                asked.iter().map(|a| result(a).map(|r| encoding_number(r.encoding))).collect()
+            }),
         })
     }
 
@@ -176,8 +189,16 @@ impl<'a> Settling<'a> {
             &self.payloads,
         ];
         values.extend(self.columns.values().into_iter().skip(1));
-        let rest: [&(dyn ToSql + Sync); 6] =
-            [&self.own, &self.patience, &self.free, &self.kept, &self.now, &self.in_turn];
+        let rest: [&(dyn ToSql + Sync); 8] = [
+            &self.own,
+            &self.patience,
+            &self.free,
+            &self.kept,
+            &self.now,
+            &self.in_turn,
+            &self.results,
+            &self.result_encodings,
+        ];
         values.extend(rest);
         values
     }
@@ -327,6 +348,8 @@ impl Inner {
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
+        let settlements: Vec<Settlement> =
+            settlements.into_iter().map(|one| one.admitted(&self.limits)).collect();
         let mut asked = Asked::all(&settlements);
         for _ in 0..ROUNDS {
             let settling = Settling::new(&settlements, &asked, &self.limits, true, self.now())?;

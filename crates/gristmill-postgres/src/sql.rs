@@ -107,13 +107,15 @@ statements! {
         Settle = "settle", (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY,
             INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
             TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY,
-            TEXT_ARRAY, TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL) -> (answers, became, run_ats,
+            TEXT_ARRAY, TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL, BYTEA_ARRAY,
+            INT2_ARRAY) -> (answers, became, run_ats,
             woken, follow_ups, follow_ids, follow_run_ats, follow_sources, follow_details,
             is_refused, follow_columns, freed);
         SettleIn = "settle_in", (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY,
             INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
             TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY,
-            TEXT_ARRAY, TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL, TEXT) -> (answers, became, run_ats,
+            TEXT_ARRAY, TEXT_ARRAY, BOOL, INT4, INT4, INT4, TIMESTAMPTZ, BOOL, BYTEA_ARRAY,
+            INT2_ARRAY, TEXT) -> (answers, became, run_ats,
             woken, follow_ups, follow_ids, follow_run_ats, follow_sources, follow_details,
             is_refused, follow_columns, freed);
         Checkpoint = "checkpoint", (UUID_ARRAY, INT8_ARRAY, BYTEA_ARRAY) -> (answers);
@@ -125,6 +127,7 @@ statements! {
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
             error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
             worker, until, slot, cancel_requested, checkpoint);
+        Endings = "endings", (INT8_ARRAY, TIMESTAMPTZ) -> (ending, is_wanted, encoding, value, error);
         OpenUnder = "open_under", (UUID) -> (open);
         Find = "find", (INT4, TEXT_ARRAY) -> (key, id, place, state);
         ListOldest = "list_oldest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
-    DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError, SweepReport, Task,
-    TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
+    DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
+    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
+    SweepReport, Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::{PostgresStore, group, held, put};
@@ -47,6 +47,17 @@ impl Store for PostgresStore {
 
     async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
         self.inner.checkpoint(&checkpoints).await
+    }
+
+    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
+        self.inner.endings(ids).await
+    }
+
+    async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {
+        self.is_open()?;
+        self.inner.listen();
+        self.inner.ear.wake.wait_ended(since, timeout.min(self.inner.limits.wait)).await;
+        self.is_open()
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

@@ -1,13 +1,21 @@
 //! The end of an attempt: its line in the history, and where the task goes.
 
 use gristmill_core::policy::outcome::{Back, Next};
-use gristmill_core::{Attempt, AttemptEnd, Became, Queue, Result};
+use gristmill_core::{Attempt, AttemptEnd, Became, Ending, Payload, Queue, Result};
 
 use crate::codec;
 use crate::lease::Lease;
 use crate::row::{Place, Row};
 use crate::sql::{Sql, bind};
 use crate::write::Write;
+
+/// How an attempt ended.
+pub(crate) struct Ended {
+    pub(crate) end: AttemptEnd,
+    pub(crate) error: Option<String>,
+    /// What its handler returned.
+    pub(crate) value: Option<Payload>,
+}
 
 impl Write<'_, '_> {
     /// Records where an ended attempt's task goes. The caller takes it out of
@@ -18,8 +26,7 @@ impl Write<'_, '_> {
         mut row: Row,
         lease: &Lease,
         next: Next,
-        end: AttemptEnd,
-        error: Option<String>,
+        Ended { end, error, value }: Ended,
     ) -> Result<Became> {
         let facts = row.facts();
         row.attempts = facts.attempts;
@@ -36,9 +43,13 @@ impl Write<'_, '_> {
             self.wake(queue);
         }
         match next {
-            Next::Done => self.done(queue, row),
+            Next::Done => {
+                self.end_as(queue, row.id, &Ending::Done { value })?;
+                self.done(queue, row)
+            }
             Next::Cancelled => {
                 self.delta(queue.number).counters.cancelled += 1;
+                self.end_as(queue, row.id, &Ending::Cancelled)?;
                 self.db.run(Sql::TaskDelete, bind!(TaskDelete { id: row.id }))?;
                 self.free_place(queue, &row, row.place)?;
                 Ok(Became::Cancelled)
@@ -108,6 +119,8 @@ impl Write<'_, '_> {
     }
 
     fn failed(&mut self, queue: &Queue, mut row: Row, error: &str) -> Result<Became> {
+        // What came of it is told by the task itself.
+        self.ended |= self.is_wanted(row.id)?;
         let held = row.place;
         row.place = Place::Failed;
         row.failed_at = Some(self.now);

@@ -11,6 +11,7 @@ use crate::SqliteStore;
 use crate::checkpoint;
 use crate::checksum;
 use crate::db::Db;
+use crate::endings;
 use crate::errors::{corrupt, fault};
 use crate::lease::Lease;
 use crate::row::Row;
@@ -54,6 +55,7 @@ fn check(db: &Db<'_>, now: Timestamp) -> Result<Vec<Finding>> {
     tasks(db, &mut findings)?;
     rows(db, &mut findings)?;
     leases(db, now, &mut findings)?;
+    endings::check(db, &mut findings)?;
     for queue in stats::queues(db)? {
         if let Some(bind) = &queue.settings.bind {
             let name = &queue.name;

@@ -73,6 +73,9 @@ impl Write<'_, '_> {
             }),
         )?;
         self.delta(queue.number).counters.put += 1;
+        if task.settings.is_wanted() {
+            self.want(queue, id)?;
+        }
         Ok(ImportAnswer::Imported { id })
     }
 

@@ -27,6 +27,8 @@ pub struct WakeGuard {
     wake: Arc<WakeSignal>,
     bell: Bell,
     queues: Vec<QueueName>,
+    /// A task that somebody waits for has ended.
+    ended: bool,
 }
 
 impl WakeGuard {
@@ -39,7 +41,10 @@ impl WakeGuard {
 impl Drop for WakeGuard {
     fn drop(&mut self) {
         self.wake.wake(&self.queues);
-        if !self.queues.is_empty() {
+        if self.ended {
+            self.wake.wake_ended();
+        }
+        if self.ended || !self.queues.is_empty() {
             self.bell.ring();
         }
     }
@@ -102,8 +107,8 @@ impl SqliteStore {
             },
             |_| true,
         )?;
-        let guard =
-            WakeGuard { wake: self.wake.clone(), bell: self.bell.clone(), queues: write.woken };
+        let (wake, bell) = (self.wake.clone(), self.bell.clone());
+        let guard = WakeGuard { wake, bell, queues: write.woken, ended: write.ended };
         Ok((answer, guard))
     }
 

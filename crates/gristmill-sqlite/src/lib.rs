@@ -23,6 +23,7 @@ mod declare;
 mod delta;
 mod diagnose;
 mod documents;
+mod endings;
 mod errors;
 mod import;
 mod inside;

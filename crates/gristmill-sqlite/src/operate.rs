@@ -2,8 +2,8 @@
 
 use gristmill_core::policy::duplicate;
 use gristmill_core::{
-    Action, Operation, OperationAnswer, OperationReport, Result, Selection, State, TaskFilter,
-    TaskId, Unique,
+    Action, Ending, Operation, OperationAnswer, OperationReport, Result, Selection, State,
+    TaskFilter, TaskId, Unique,
 };
 
 use crate::read::{Lister, VISITED};
@@ -86,11 +86,13 @@ impl Write<'_, '_> {
             }
             (Action::Cancel, _) => {
                 self.leave(&row)?;
+                self.end_as(&queue, row.id, &Ending::Cancelled)?;
                 self.db.run(Sql::TaskDelete, bind!(TaskDelete { id: row.id }))?;
                 self.delta(row.queue).counters.cancelled += 1;
                 self.free_place(&queue, &row, row.place)?;
             }
             (Action::Discard, _) => {
+                self.end_as(&queue, row.id, &Ending::Discarded)?;
                 self.db.run(Sql::TaskDelete, bind!(TaskDelete { id: row.id }))?;
                 self.leave_failed(&row)?;
                 self.delta(row.queue).counters.discarded += 1;
@@ -99,6 +101,7 @@ impl Write<'_, '_> {
                 row.resolved_by = Some(self.limits.cut_error(&operation.by));
                 self.leave_failed(&row)?;
                 self.delta(row.queue).counters.resolved += 1;
+                self.end_as(&queue, row.id, &Ending::Done { value: None })?;
                 self.keep(&queue, row)?;
             }
         }

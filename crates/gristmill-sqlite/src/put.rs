@@ -60,6 +60,9 @@ impl Write<'_, '_> {
         }
         self.puts += request.tasks.len();
         self.count_answers(&queue, &report.answers);
+        for (task, answer) in request.tasks.iter().zip(&report.answers) {
+            self.want_answered(&queue, task, answer)?;
+        }
         Ok(report)
     }
 
@@ -124,6 +127,7 @@ impl Write<'_, '_> {
         };
         let answer = self.put_one(&queue, task, Door::FollowUp)?;
         self.count_answers(&queue, std::slice::from_ref(&answer));
+        self.want_answered(&queue, task, &answer)?;
         Ok(answer)
     }
 

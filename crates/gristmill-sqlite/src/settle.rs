@@ -9,6 +9,7 @@ use gristmill_core::{
     TaskId, Token,
 };
 
+use crate::attempt::Ended;
 use crate::lease::Lease;
 use crate::row::Row;
 use crate::sql::{Sql, at, bind};
@@ -24,6 +25,9 @@ impl Write<'_, '_> {
                 self.limits.settlements
             )));
         }
+        let settlements: Vec<Settlement> =
+            settlements.iter().map(|one| one.clone().admitted(self.limits)).collect();
+        let settlements = settlements.as_slice();
         let together = if need_turns(settlements) { 1 } else { settlements.len().max(1) };
         let mut answers = Vec::with_capacity(settlements.len());
         for settlements in settlements.chunks(together) {
@@ -129,7 +133,8 @@ impl Write<'_, '_> {
             _ => end.end(),
         };
         row.settled_token = Some(settlement.token.to_bytes().to_vec());
-        let became = self.end_attempt(&queue, row, lease, next, end, error)?;
+        let value = settlement.result.clone();
+        let became = self.end_attempt(&queue, row, lease, next, Ended { end, error, value })?;
         Ok(SettleAnswer::Recorded { became, follow_ups: refused.unwrap_or_default() })
     }
 
@@ -150,7 +155,7 @@ impl Write<'_, '_> {
     /// otherwise nothing was changed.
     fn settle_done(&mut self, run: &[Settlement], lease: &mut Lease) -> Result<bool> {
         let queue = self.numbered(lease.queue)?;
-        if queue.settings.keep_done.is_some() {
+        if queue.settings.keeps_results() {
             return Ok(false);
         }
         let mut ids: Vec<i64> = run.iter().map(|settlement| settlement.id.0).collect();
@@ -161,6 +166,9 @@ impl Write<'_, '_> {
         if ids.windows(2).any(|pair| matches!(pair, [a, b] if a == b))
             || !ids.iter().all(|id| open.binary_search(id).is_ok())
         {
+            return Ok(false);
+        }
+        if self.any_wanted(&ids)? {
             return Ok(false);
         }
         let mut keys: Vec<String> = Vec::new();

@@ -93,6 +93,7 @@ const QUEUE: &str = include_str!("sql/queue.sql");
 const SCHEDULE: &str = include_str!("sql/schedule.sql");
 const DOCUMENT: &str = include_str!("sql/document.sql");
 const WORKER: &str = include_str!("sql/worker.sql");
+const ENDING: &str = include_str!("sql/ending.sql");
 const SUBJECT: &str = include_str!("sql/subject.sql");
 const SWEEP: &str = include_str!("sql/sweep.sql");
 const STORE: &str = include_str!("sql/store.sql");
@@ -286,6 +287,17 @@ statements! {
             changed_at);
         DocumentSave = "document_save", (kind, name, version, body, created_at, changed_at);
         DocumentRemove = "document_remove", (kind, name);
+    }
+    ENDING {
+        EndingGet = "ending_get", (id) -> (ending, encoding, value, error, until);
+        EndingWant = "ending_want", (id, queue, until);
+        EndingOpenAmong = "ending_open_among", (first, last);
+        EndingSave = "ending_save", (id, queue, ending, encoding, value, error, until);
+        EndingDue = "ending_due", (now, limit) -> (id, is_open);
+        EndingLookAgain = "ending_look_again", (until, id);
+        EndingForget = "ending_forget", (id);
+        EndingClamp = "ending_clamp", (longest, queue);
+        EndingAll = "ending_all", (from, limit) -> (id, ending, encoding, value, error);
     }
     SUBJECT {
         SubjectTable = "subject_table", (name);

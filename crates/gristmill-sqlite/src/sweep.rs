@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use gristmill_core::policy::ending;
 use gristmill_core::policy::outcome::{EXPIRED, Next, after_expiry};
 use gristmill_core::policy::reclaim_guard::spared;
 use gristmill_core::stats::MINUTES_KEPT;
 use gristmill_core::worker::WORKER_KEPT;
 use gristmill_core::{AttemptEnd, Queue, Result, SweepReport, TaskId, Token};
 
+use crate::attempt::Ended;
 use crate::db::Db;
 use crate::lease::{self, Lease};
 use crate::row::Row;
@@ -108,6 +110,9 @@ impl Write<'_, '_> {
         for queue in self.queues()? {
             self.db.run(Sql::MinuteAhead, bind!(MinuteAhead { queue: queue.number, now }))?;
             let longest = self.now.after(queue.settings.id_window).as_micros();
+            let kept = self.now.after(ending::longest(&queue.settings)).as_micros();
+            self.db
+                .run(Sql::EndingClamp, bind!(EndingClamp { longest: kept, queue: queue.number }))?;
             self.db.run(Sql::PutIdClamp, bind!(PutIdClamp { longest, queue: queue.number }))?;
         }
         self.db.run(Sql::WorkerClamp, bind!(WorkerClamp { now }))?;
@@ -175,7 +180,13 @@ impl Write<'_, '_> {
             }
             self.delta(queue.number).counters.expired += 1;
             let error = Some(EXPIRED.to_owned());
-            self.end_attempt(queue, row, &lease, next, AttemptEnd::Expired, error)?;
+            self.end_attempt(
+                queue,
+                row,
+                &lease,
+                next,
+                Ended { end: AttemptEnd::Expired, error, value: None },
+            )?;
             taken += 1;
         }
         Ok(taken)
@@ -240,6 +251,7 @@ impl Write<'_, '_> {
             report.pruned_done += self.prune_done(queue, page)?;
             report.pruned_failed += self.prune_failed(queue, page)?;
         }
+        report.forgotten_endings = self.forget_endings(page)?;
         let silent = self.now.before(WORKER_KEPT).as_micros();
         report.forgotten_workers =
             self.db.run(Sql::SweepWorkers, bind!(SweepWorkers { before: silent }))? as u64;
@@ -287,6 +299,7 @@ impl Write<'_, '_> {
             |row| row.get(at!(SweepFailed.id)),
         )?;
         for id in &over {
+            self.end_failed(queue, *id)?;
             self.db.run(Sql::TaskDelete, bind!(TaskDelete { id }))?;
             self.db.run(Sql::FailedRemove, bind!(FailedRemove { id }))?;
         }

@@ -6,18 +6,18 @@ use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
-    DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
-    WakeMark, WorkerId, WorkerReport, WorkerView,
+    DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
+    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
+    Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use crate::SqliteStore;
 use crate::ask::Weight;
 use crate::lease::Lease;
 use crate::read::Lister;
-use crate::{documents, roles, schedules, stats, sweep};
+use crate::{documents, endings, roles, schedules, stats, sweep};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -44,6 +44,19 @@ impl Store for SqliteStore {
         let tokens = checkpoints.iter().map(|checkpoint| checkpoint.token).collect();
         let weight = Weight::Queues(Vec::new(), tokens);
         self.write(weight, move |write| write.checkpoint(&checkpoints)).await
+    }
+
+    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
+        let (ids, now, page) = (ids.to_vec(), self.clock.now(), self.limits.page);
+        self.read(move |db, _| endings::read(db, &ids, now, page)).await
+    }
+
+    async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {
+        self.is_open()?;
+        let attendance = self.attend();
+        self.wake.wait_ended(since, timeout.min(self.limits.wait)).await;
+        drop(attendance);
+        self.is_open()
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

@@ -27,6 +27,8 @@ pub(crate) struct Write<'a, 'c> {
     group: Deltas,
     /// Queues in which work may have become claimable.
     pub(crate) woken: Vec<QueueName>,
+    /// A task that somebody waits for has ended.
+    pub(crate) ended: bool,
     /// While many are put at once: the ids, standing together, of those that have yet
     /// to enter the claim order.
     pub(crate) unentered: Option<Unentered>,
@@ -65,6 +67,7 @@ impl<'a, 'c> Write<'a, 'c> {
             deltas: Deltas::default(),
             group: Deltas::default(),
             woken: Vec::new(),
+            ended: false,
             unentered: None,
             puts: 0,
             stored_next_id,

@@ -150,7 +150,7 @@ macro_rules! fields {
     };
 }
 fields! {
-    lease, timeout, max_attempts, backoff, id_window, keep_done, keep_failed, durability, claims,
+    lease, timeout, max_attempts, backoff, id_window, keep_done, keep_result, keep_failed, durability, claims,
     unique, on_duplicate, postpone_max, capacity, batch_size, count, slots, processors_min,
     processors_max, processors_weight, drain_within, max_wait, bind,
 }
@@ -182,7 +182,8 @@ mod tests {
         r#"{"backoff":{"base":2000000,"cap":3600000000,"jitter":true},"batch_size":100,"#,
         r#""bind":{"column":"id","table":"item"},"capacity":7,"claims":"durable","count":true,"#,
         r#""drain_within":8000000,"durability":"relaxed","id_window":3000000,"#,
-        r#""keep_done":5000000,"keep_failed":null,"lease":1500000,"max_attempts":null,"#,
+        r#""keep_done":5000000,"keep_failed":null,"keep_result":4000000,"lease":1500000,"#,
+        r#""max_attempts":null,"#,
         r#""max_wait":9000000,"on_duplicate":"postpone","postpone_max":6000000,"#,
         r#""processors_max":4,"processors_min":1,"processors_weight":2,"slots":3,"#,
         r#""timeout":2000000,"unique":"active"}"#,
@@ -198,6 +199,7 @@ mod tests {
             backoff: Some(Backoff::default()),
             id_window: said(3),
             keep_done: Some(said(5)),
+            keep_result: Some(said(4)),
             keep_failed: Some(None),
             durability: Some(Durability::Relaxed),
             claims: Some(Claims::Durable),

@@ -25,7 +25,11 @@ pub fn task_settings_value(own: &TaskSettings) -> Option<Value> {
         backoff: own.backoff(),
         ..SettingsPatch::default()
     };
-    (!own.is_empty()).then(|| settings::write(&patch))
+    let mut said = settings::write(&patch);
+    if let (true, Some(said)) = (own.is_wanted(), said.as_object_mut()) {
+        said.insert(WANTED.to_owned(), Value::Bool(true));
+    }
+    (!own.is_empty()).then_some(said)
 }
 
 /// A task's own settings as they are read back: those that are some.
@@ -38,6 +42,9 @@ pub fn task_settings(stored: Option<&str>) -> Readable<TaskSettings> {
         Some(Err(_)) => Readable { fault: Some(NO_OBJECT.to_owned()), ..none() },
     }
 }
+
+/// Whoever put it waits for its end.
+const WANTED: &str = "wanted";
 
 const NO_OBJECT: &str = "its own settings are no object";
 
@@ -56,7 +63,10 @@ pub fn task_settings_read(stored: &Value) -> Readable<TaskSettings> {
     for (name, value) in said {
         let one = Value::Object([(name.clone(), value.clone())].into_iter().collect());
         let own = settings::read(&one).map(|patch| TaskSettings::from(&patch));
-        let own = own.unwrap_or_default();
+        let mut own = own.unwrap_or_default();
+        if name == WANTED && value.as_bool() == Some(true) {
+            own.set_wanted();
+        }
         let fault = if own.is_empty() {
             Some(format!("'{}' cannot be read", name.chars().take(80).collect::<String>()))
         } else {
@@ -93,6 +103,11 @@ mod tests {
         );
         assert_eq!(task_settings_text(&own)?.as_deref(), Some(stored));
         assert_eq!(task_settings(Some(stored)), Readable { value: own, fault: None });
+        let mut wanted = TaskSettings::default();
+        wanted.set_wanted();
+        assert_eq!(task_settings_text(&wanted)?.as_deref(), Some(r#"{"wanted":true}"#));
+        let read = task_settings(Some(r#"{"wanted":true}"#));
+        assert_eq!(read, Readable { value: wanted, fault: None });
         for none in [None, Some("null")] {
             assert!(task_settings(none).value.is_empty() && task_settings(none).fault.is_none());
         }

@@ -72,6 +72,11 @@ impl Declare {
         self.with(|settings| settings.keep_done = Some(Some(kept)))
     }
 
+    /// Keeps what handlers return for this long, also where done tasks are not kept.
+    pub fn keep_result(self, kept: Duration) -> Self {
+        self.with(|settings| settings.keep_result = Some(Some(kept)))
+    }
+
     /// Drops failed tasks after this long; they stay for ever unless said.
     pub fn keep_failed(self, kept: Duration) -> Self {
         self.with(|settings| settings.keep_failed = Some(Some(kept)))

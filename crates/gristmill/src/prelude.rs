@@ -2,6 +2,6 @@
 
 pub use crate::schedule::Scheduler;
 pub use crate::worker::{
-    Attempt, IntoHandler as _, Next, Outcome, State, fail, from_fn, release_for, retry_in,
+    Attempt, IntoHandler as _, Json, Next, Outcome, State, fail, from_fn, release_for, retry_in,
 };
 pub use crate::{Context, Mill, Put, TaskType, Worker};

@@ -196,6 +196,12 @@ impl<To> Put<To> {
         self.with(|draft| draft.task.settings.set_backoff(backoff))
     }
 
+    /// Somebody waits for the task's end ([`Mill::wait`]): it is kept for ten minutes,
+    /// whatever the queue says. Of a duplicate it is the end of the task that stands.
+    pub fn wanted(self) -> Self {
+        self.with(|draft| draft.task.settings.set_wanted())
+    }
+
     /// The W3C trace context this put belongs to: the handler's span and
     /// context show it. One that is not well-formed is left out, as the
     /// standard has it.
@@ -219,6 +225,10 @@ impl<To> Put<To> {
 }
 
 impl<To: Destination> Put<To> {
+    pub(crate) fn mill(&self) -> &Mill {
+        self.to.mill()
+    }
+
     /// Puts inside your own transaction: the task stands if and only if it
     /// commits. Await it, or, in a transaction of SQLite, say [`Within::now`].
     ///

@@ -48,6 +48,7 @@ Exit codes:
   3    refused: a task was not taken, or what was named is not there
   4    the store is busy or away: the same command may succeed later
   5    the store cannot be used: missing, no store, damaged, newer, no permission
+  75   put --wait: the task has not ended in time; else with its program's status
   130  interrupted before the work was done
 
 Try:

@@ -8,6 +8,7 @@ const EXAMPLES: &str = "\
 Examples:
   gristmill put emails '{\"to\":\"ada@example.org\"}'
   gristmill put emails '{\"to\":\"ada@example.org\"}' --key ada --delay 5m
+  gristmill put sums '[1,2]' --wait 30s          prints what its handler returns
   cat photo.jpg | gristmill put resize - --encoding raw --source upload
   gristmill put emails '{\"to\":\"ada@example.org\"}' --at 'tomorrow 9:00'
   find . -name '*.jpg' | gristmill put resize --lines     each line as it stands
@@ -71,6 +72,12 @@ pub(crate) struct PutArgs {
     /// The wait after an error, instead of the queue's, like base=1s,cap=1m,jitter=no
     #[arg(long, value_name = "PARTS", allow_hyphen_values = true)]
     pub(crate) backoff: Option<String>,
+
+    /// Wait for the task's end, for 15m unless said, print its result, and end with its
+    /// handler's status: 75 when the time is up
+    #[arg(long, value_name = "LIMIT", conflicts_with = "from", num_args = 0..=1,
+          default_missing_value = "15m")]
+    pub(crate) wait: Option<String>,
 
     /// Declare the queue if nobody has; begins the store as well
     #[arg(long)]

@@ -9,7 +9,7 @@ Examples:
   gristmill queue add syncs unique=active capacity=10000 keep_done=7d
 
 Settings: lease, timeout, max_attempts, backoff.base, backoff.cap, backoff.jitter, id_window,
-keep_done, keep_failed, durability, claims, unique, on_duplicate, postpone_max, capacity,
+keep_done, keep_result, keep_failed, durability, claims, unique, on_duplicate, postpone_max, capacity,
 batch_size, count, slots, processors.min, processors.max, processors.weight, drain_within, max_wait,
 bind.table, bind.column.";
 

@@ -23,6 +23,7 @@ mod operations;
 mod pause;
 mod put;
 mod put_many;
+mod put_wait;
 mod queue;
 mod reload;
 mod schedules;

@@ -1,6 +1,7 @@
 //! `put`: one task, and the answer in one line.
 
 use std::io::Read;
+use std::time::Duration;
 
 use gristmill::port::{Encoding, NewTask, PutAnswer, PutRequest, Refusal, Start};
 use gristmill::{Mill, Payload, QueueName, StoreError};
@@ -8,7 +9,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
-use super::{Session, text};
+use super::{Session, put_wait, text};
 use crate::args::PutArgs;
 use crate::contracts::{Contracts, fit};
 use crate::failure::{Exit, Failure};
@@ -33,6 +34,8 @@ pub(crate) struct Put {
     keep_json: bool,
     /// A payload of no bytes is meant.
     allow_empty: bool,
+    /// For how long the task's end is waited for.
+    wait: Option<Duration>,
 }
 
 /// Where the payload comes from.
@@ -61,9 +64,11 @@ impl Put {
                 ));
             }
         };
+        let wait = args.wait.as_deref().map(duration::parse).transpose();
+        let wait = wait.map_err(Failure::usage)?;
         let queue = QueueName::new(&args.queue)?;
         let (create, allow_empty) = (args.create, args.allow_empty);
-        Ok(Put { queue, payload, task, create, keep_json, allow_empty })
+        Ok(Put { queue, payload, task, create, keep_json, allow_empty, wait })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
@@ -101,10 +106,15 @@ impl Put {
             fit(contracts.get(&self.queue), NewTask { payload, ..self.task }, self.keep_json);
         let start = task.as_ref().map_or(Start::Now, |task| task.start);
         let answers = put(&mill, &self.queue, vec![task], self.create).await?;
-        mill.close().await?;
         let answer = answers.into_iter().next().ok_or_else(|| {
             Failure::new(Exit::Wrong, "wrong", "the store gave no answer to the put")
         })?;
+        if let (Some(limit), Some(id)) = (self.wait, answer.id()) {
+            let waited = put_wait::wait(session, &mill, &answer, id, limit).await;
+            mill.close().await?;
+            return waited;
+        }
+        mill.close().await?;
         if session.output.json {
             session.output.value(&answer_json(&answer))?;
         }
@@ -149,6 +159,10 @@ pub(crate) fn options(args: &PutArgs) -> Result<NewTask, Failure> {
             own.text(name, text).map_err(|wrong| Failure::usage(wrong.to_string()))?;
         }
     }
+    let mut settings = own.settings().map_err(|wrong| Failure::usage(wrong.to_string()))?;
+    if args.wait.is_some() {
+        settings.set_wanted();
+    }
     Ok(NewTask {
         key: named("--key", &args.key)?,
         group: named("--group", &args.group)?,
@@ -156,7 +170,7 @@ pub(crate) fn options(args: &PutArgs) -> Result<NewTask, Failure> {
         id: named("--id", &args.id)?,
         priority: args.priority,
         start,
-        settings: own.settings().map_err(|wrong| Failure::usage(wrong.to_string()))?,
+        settings,
         ..NewTask::default()
     })
 }

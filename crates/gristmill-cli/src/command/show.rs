@@ -1,14 +1,17 @@
 //! `show`: one task with all its attempts.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use gristmill::{Task, TaskId, Timestamp};
+use gristmill::port::{Ending, State};
+use gristmill::{Payload, Task, TaskId, Timestamp};
+use serde::Serialize;
 
 use super::Session;
 use crate::args::ShowArgs;
 use crate::contracts::Contracts;
 use crate::failure::{Exit, Failure};
-use crate::output::task::{TaskJson, payload_text, standing};
+use crate::output::task::{EndingJson, TaskJson, payload_text, result_text, standing};
 use crate::output::{cut, last_line, time};
 use crate::store::Missing;
 use gristmill_contract::{duration, task_settings};
@@ -29,12 +32,22 @@ impl Show {
         let mill = session.open(Missing::Fail).await?;
         let task = mill.inspect().task(self.id).await?;
         let contracts = Contracts::of(&mill).await?;
+        let ending = match &task {
+            Some(task) if task.state != State::Done => Ending::NotKnown,
+            _ => mill.wait_ending(self.id, Duration::ZERO).await?,
+        };
         mill.close().await?;
         match task {
             Some(task) if session.output.json => {
-                session.output.value(&TaskJson::of(&task, &contracts))
+                let json = TaskJson::of(&task, &contracts).with_result(ending.value());
+                session.output.value(&json)
             }
-            Some(task) => session.output.line(text(&task, &contracts, time::now())),
+            Some(task) => session.output.line(text(&task, ending.value(), &contracts, time::now())),
+            None if ending != Ending::NotKnown && session.output.json => {
+                let (id, ending) = (self.id.0, EndingJson::of(&ending));
+                session.output.value(&EndedJson { id, ending })
+            }
+            None if ending != Ending::NotKnown => session.output.line(ended(self.id, &ending)),
             None => Err(Failure::new(
                 Exit::Refused,
                 "no_such_task",
@@ -48,7 +61,30 @@ impl Show {
     }
 }
 
-fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
+/// What came of a task that does not stand any more.
+#[derive(Serialize)]
+struct EndedJson {
+    id: i64,
+    #[serde(flatten)]
+    ending: EndingJson,
+}
+
+fn ended(id: TaskId, ending: &Ending) -> String {
+    let mut shown = format!("task      {id}\nstate     {}", ending.as_str());
+    if let Some(value) = ending.value() {
+        // Writing to a string cannot fail.
+        let _ = write!(shown, "\nresult    {}", cut(&result_text(value), 2_000));
+    }
+    if let Some(error) = ending.error() {
+        let _ = write!(shown, "\nerror");
+        for line in error.lines() {
+            let _ = write!(shown, "\n          {}", cut(line, line.len()));
+        }
+    }
+    shown
+}
+
+fn text(task: &Task, result: Option<&Payload>, contracts: &Contracts, now: Timestamp) -> String {
     let mut lines = vec![
         ("task", task.id.to_string()),
         ("queue", task.queue.to_string()),
@@ -90,6 +126,9 @@ fn text(task: &Task, contracts: &Contracts, now: Timestamp) -> String {
         lines.push(("kept", format!("{} bytes: {}", kept.len(), cut(text, 500))));
     }
     lines.push(("payload", cut(&payload_text(task, contracts), 2_000)));
+    if let Some(result) = result {
+        lines.push(("result", cut(&result_text(result), 2_000)));
+    }
     if let Some(why) = &task.damaged {
         lines.push(("damaged", format!("{}; it is not handed out", cut(why, 500))));
     }

@@ -15,6 +15,7 @@ mod handler;
 mod how;
 mod input;
 mod kept;
+mod output;
 mod runs;
 mod starter;
 mod stays;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use gristmill::port::policy::backoff;
-use gristmill::port::{Backoff, ClaimedTask, Outcome, When};
+use gristmill::port::{Backoff, ClaimedTask, Ending, Outcome, Settings, When};
 use gristmill::worker::{Context, Handler};
 use gristmill::{Encoding, Mill};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -41,6 +42,7 @@ pub(crate) use group::Leaving;
 pub(crate) use handler::become_one;
 pub(crate) use how::{How, Told};
 use kept::{KeptFile, KeptFiles};
+use output::Output;
 pub(crate) use runs::Runs;
 pub(crate) use stays::{Closing, Stays};
 use tail::Tail;
@@ -112,7 +114,14 @@ impl Handler for Exec {
             Ok(kept) => kept,
             Err(error) => return Outcome::Error(format!("no place for a checkpoint: {error}")),
         };
-        let started = match self.command(&how, task, context, encoding, &payload, &kept) {
+        let is_result = self.is_result(context).await;
+        let output =
+            if is_result || self.output_to_stderr { Stdio::piped() } else { Stdio::inherit() };
+        let command = self.command(&how, task, context, encoding, &payload, &kept);
+        let started = match command.map(|mut command| {
+            command.stdout(output);
+            command
+        }) {
             Ok(command) => starter::start(command).await,
             Err(error) => Err(error),
         };
@@ -125,7 +134,14 @@ impl Handler for Exec {
         let tail = Arc::new(Mutex::new(Tail::default()));
         // Beside the program: it may say much before it ends.
         let mut listening = AbortOnDrop(tokio::spawn(listen(stderr, tail.clone())));
-        let mut showing = AbortOnDrop(tokio::spawn(listen(stdout, Arc::default())));
+        // Through us also where it is not the result: a standard error that is not read
+        // would stop the program.
+        let most = self.mill.store().limits().result_bytes;
+        let result = Arc::new(Mutex::new(Output::of(if is_result { most } else { 0 })));
+        let mut showing = AbortOnDrop(match is_result {
+            true => tokio::spawn(gather(stdout, result.clone())),
+            false => tokio::spawn(listen(stdout, Arc::default())),
+        });
         let ended = loop {
             tokio::select! {
                 ended = group.wait() => break ended,
@@ -143,8 +159,20 @@ impl Handler for Exec {
         let last_words = async { (&mut listening.0).await.and((&mut showing.0).await) };
         let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
         let said = tail.lock().unwrap_or_else(PoisonError::into_inner).text();
+        if is_result {
+            let mut said = result.lock().unwrap_or_else(PoisonError::into_inner);
+            let (result, is_cut) = std::mem::replace(&mut *said, Output::of(0)).into_result();
+            drop(said);
+            if is_cut {
+                let said = format!("task {}: its result is cut to {most} bytes\n", task.id);
+                stderr::show(said.into_bytes());
+            }
+            if let Some(Err(error)) = result.map(|result| context.result_payload(result)) {
+                return Outcome::Fail(error.to_string());
+            }
+        }
         match ended {
-            Ok(status) => self.outcome(status, said, task, context).await,
+            Ok(status) => self.outcome(status, said, is_result, task, context).await,
             Err(error) => Outcome::Error(format!("the program's end is unknown: {error}")),
         }
     }
@@ -162,10 +190,6 @@ impl Exec {
     ) -> std::io::Result<Command> {
         let mut command = program(how);
         command.stdin(input::of(payload)?);
-        if self.output_to_stderr {
-            // Through us, for a standard error that is not read would stop it.
-            command.stdout(Stdio::piped());
-        }
         command.env("GRISTMILL_CHECKPOINT", kept.path());
         let number = |n: Option<u32>| n.map(|n| n.to_string());
         let about = [
@@ -211,6 +235,7 @@ impl Exec {
         &self,
         status: ExitStatus,
         said: String,
+        is_wanted: bool,
         task: &ClaimedTask,
         context: &Context,
     ) -> Outcome {
@@ -218,6 +243,8 @@ impl Exec {
             (_, Some(signal)) if said.is_empty() => format!("killed by signal {signal}"),
             (_, Some(signal)) => format!("killed by signal {signal}: {said}"),
             (Some(code), None) if said.is_empty() => format!("exit status {code}"),
+            // Whoever waits ends with it.
+            (Some(code), None) if is_wanted => format!("{said}\nexit status {code}"),
             _ => said,
         };
         match status.code() {
@@ -247,11 +274,29 @@ impl Exec {
         backoff::wait(&backoff, task.returns(), spread)
     }
 
-    /// The queue's backoff as it is now: an operator may have changed it.
-    async fn backoff(&self, context: &Context) -> Backoff {
+    /// Whether standard output is the task's result: somebody waits for it, also since
+    /// it was claimed, or its queue keeps results.
+    async fn is_result(&self, context: &Context) -> bool {
+        if context.is_wanted() {
+            return true;
+        }
+        let store = self.mill.store();
+        let endings = store.endings(&[context.id]).await.unwrap_or_default();
+        if matches!(endings.first(), Some(Ending::Open { wanted: true })) {
+            return true;
+        }
+        self.settings(context).await.is_some_and(|settings| settings.keep_result.is_some())
+    }
+
+    async fn settings(&self, context: &Context) -> Option<Settings> {
         let queues = self.mill.inspect().queues().await.unwrap_or_default();
         let queue = queues.into_iter().find(|queue| queue.name == context.queue);
-        queue.map_or_else(Backoff::default, |queue| queue.settings.backoff)
+        queue.map(|queue| queue.settings)
+    }
+
+    /// The queue's backoff as it is now: an operator may have changed it.
+    async fn backoff(&self, context: &Context) -> Backoff {
+        self.settings(context).await.map_or_else(Backoff::default, |settings| settings.backoff)
     }
 }
 
@@ -275,6 +320,16 @@ struct AbortOnDrop(tokio::task::JoinHandle<()>);
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// Keeps what the program says for who waits.
+async fn gather(said: Option<impl AsyncRead + Unpin>, output: Arc<Mutex<Output>>) {
+    let Some(mut said) = said else { return };
+    let mut buffer = [0u8; 4096];
+    while let Ok(read) = said.read(&mut buffer).await {
+        let Some(said) = buffer.get(..read).filter(|said| !said.is_empty()) else { return };
+        output.lock().unwrap_or_else(PoisonError::into_inner).push(said);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A task as programs get it (a mirror struct, so that the model can change
 //! without breaking scripts) and as people read it.
 
-use gristmill::port::{Encoding, Headers, State};
+use gristmill::port::{Encoding, Ending, Headers, State};
 use gristmill::{Payload, Task, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -44,6 +44,9 @@ pub(crate) struct TaskJson<'a> {
     /// What its handler kept for the next attempt, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     checkpoint: Option<PayloadJson>,
+    /// What its handler returned, of a done task that its queue keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<PayloadJson>,
     damaged: Option<&'a str>,
     encoding: &'static str,
     payload: PayloadJson,
@@ -117,6 +120,12 @@ fn text(instant: Option<Timestamp>) -> Option<String> {
 }
 
 impl<'a> TaskJson<'a> {
+    /// With what its handler returned, where that is kept.
+    pub(crate) fn with_result(mut self, result: Option<&Payload>) -> Self {
+        self.result = result.map(|result| PayloadJson::of(result, None));
+        self
+    }
+
     pub(crate) fn of(task: &'a Task, contracts: &Contracts) -> Self {
         TaskJson {
             id: task.id.0,
@@ -159,10 +168,37 @@ impl<'a> TaskJson<'a> {
             headers: &task.headers,
             own: task_settings::shown(&task.settings),
             checkpoint: task.checkpoint.as_deref().map(PayloadJson::kept),
+            result: None,
             damaged: task.damaged.as_deref(),
             encoding: task.payload.encoding.as_str(),
             payload: PayloadJson::of(&task.payload, shown(task, contracts)),
         }
+    }
+}
+
+/// What came of a task.
+#[derive(Serialize)]
+pub(crate) struct EndingJson {
+    state: &'static str,
+    result: Option<PayloadJson>,
+    error: Option<String>,
+}
+
+impl EndingJson {
+    pub(crate) fn of(ending: &Ending) -> Self {
+        EndingJson {
+            state: ending.as_str(),
+            result: ending.value().map(|value| PayloadJson::of(value, None)),
+            error: ending.error().map(str::to_owned),
+        }
+    }
+}
+
+/// What people see of a result.
+pub(crate) fn result_text(result: &Payload) -> String {
+    match std::str::from_utf8(&result.bytes) {
+        Ok(text) if result.encoding != Encoding::Msgpack => text.trim_end().to_owned(),
+        _ => format!("{} bytes of {}", result.bytes.len(), result.encoding),
     }
 }
 

@@ -324,3 +324,51 @@ fn lists_show_what_a_program_said_last() {
     assert!(shown.contains("Traceback") && shown.contains(": KeyError: to"), "{shown}");
     assert!(place.json(&["failed"])[0]["error"].as_str().unwrap().starts_with("Traceback"));
 }
+
+#[test]
+fn who_waits_gets_what_the_program_says_and_its_status() {
+    let place = Place::with(&[&["q", "max_attempts=1"]]);
+    let worker = place.start(&["work", "q", "--exec", "read x; eval \"$x\""]);
+    let put = |script: &str| place.run(&["put", "q", script, "--encoding", "raw", "--wait"]);
+    let done = put("echo '{\"sum\": 3}'");
+    assert_eq!((done.code, done.stdout.as_str()), (0, "{\"sum\": 3}\n"), "{}", done.stderr);
+    let failed = put("echo half; echo 'no such host' >&2; exit 7");
+    assert_eq!((failed.code, failed.stdout.as_str()), (7, ""), "{}", failed.stderr);
+    assert!(failed.stderr.contains("no such host"), "{}", failed.stderr);
+    let killed = put("kill -9 $$");
+    assert_eq!(killed.code, 1, "{}", killed.stderr);
+    let slow = place.run(&["put", "q", "sleep 60", "--encoding", "raw", "--wait", "100ms"]);
+    assert_eq!(slow.code, 75, "{}", slow.stderr);
+    assert!(slow.stderr.contains("gristmill show 4"), "{}", slow.stderr);
+    let said = place.run(&["put", "q", "1", "--wait", "--from", "x"]);
+    assert_eq!(said.code, 2, "{}", said.stderr);
+    // What came of it is shown for a while.
+    assert!(place.ok(&["show", "1"]).contains("result    {\"sum\": 3}"));
+    let shown = place.json(&["show", "1"]);
+    assert_eq!((&shown["state"], &shown["result"]["sum"]), (&json!("done"), &json!(3)));
+    worker.kill();
+}
+
+#[test]
+fn what_is_too_long_is_cut_in_its_middle_and_says_so() {
+    let place = Place::with(&[&["q", "keep_result=1h"]]);
+    place.ok(&["put", "q", "1"]);
+    let handler = "echo first; yes 0123456789 | head -c 200000; echo last";
+    let worked = place.run(&["work", "q", "--exec", handler, "--drain"]);
+    assert_eq!(worked.code, 0, "{}", worked.stderr);
+    assert!(
+        worked.stderr.contains("task 1: its result is cut to 65536 bytes"),
+        "{}",
+        worked.stderr
+    );
+    let shown = place.json(&["show", "1"]);
+    let result = shown["result"]["text"].as_str().unwrap();
+    assert!(result.starts_with("first\n0123") && result.ends_with("last\n"), "{}", result.len());
+    assert!(result.len() <= 65_536 && result.contains(" bytes left out]"));
+    // Where nobody asks for it, it goes where the worker's goes.
+    let place = Place::with(&[&["q"]]);
+    place.ok(&["put", "q", "1"]);
+    let worked = place.run(&["work", "q", "--exec", "echo said", "--drain"]);
+    assert!(worked.stdout.contains("said\n"), "{}", worked.stdout);
+    assert_eq!(place.run(&["show", "1"]).code, 3);
+}

@@ -92,7 +92,7 @@ fn lines(text: &[String]) -> Vec<String> {
 fn speaker(statement: &str) -> String {
     let names =
         |list: &str| list.split(' ').any(|name| statement.contains(&format!("gristmill.{name}(")));
-    let role = if names("enqueue enqueue_many wake") {
+    let role = if names("enqueue enqueue_many wake result") {
         "put"
     } else if names(
         "claim complete complete_many error retry fail release extend checkpoint requeue_expired \

@@ -10,7 +10,7 @@ import { createRequire } from "node:module";
 const pg = createRequire(`${process.cwd()}/`)("pg");
 
 const ROLES = {
-  put: "enqueue enqueue_many wake",
+  put: "enqueue enqueue_many wake result",
   work: "claim complete complete_many error retry fail release extend checkpoint requeue_expired maintain",
   read: "stats schedules",
 };

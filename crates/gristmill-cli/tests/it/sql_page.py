@@ -10,7 +10,7 @@ import sys
 import psycopg
 
 ROLES = {
-    "put": "enqueue enqueue_many wake",
+    "put": "enqueue enqueue_many wake result",
     "work": "claim complete complete_many error retry fail release extend checkpoint requeue_expired maintain",
     "read": "stats schedules",
 }

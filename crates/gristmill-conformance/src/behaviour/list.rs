@@ -294,6 +294,23 @@ macro_rules! for_each_behaviour {
                 verb_claim_gives_nothing_of_a_paused_queue,
                 verb_claim_tells_what_is_open_under_its_token,
             }
+            verb_endings::{
+                verb_endings_keep_nothing_that_nobody_asked_for,
+                verb_endings_are_kept_as_long_as_the_queue_says,
+                verb_endings_go_with_the_done_task,
+                verb_endings_of_wanted_tasks_are_kept_ten_minutes,
+                verb_endings_of_others_are_not_kept_when_operators_end_them,
+                verb_endings_may_be_wanted_by_a_duplicate,
+                verb_endings_are_wanted_on_every_path,
+                verb_endings_of_a_batch_are_each_ones_own,
+                verb_endings_have_a_limit,
+                verb_endings_are_fenced,
+                verb_endings_come_when_the_last_attempt_ends,
+                verb_endings_are_wanted_for_as_long_as_a_task_stands,
+                verb_endings_survive_a_kill,
+                verb_endings_wake_who_waits,
+                verb_endings_wake_who_waits_in_another_process,
+            }
             verb_import::{
                 verb_import_is_there_or_says_that_it_is_not,
                 verb_import_keeps_what_tasks_went_through,

@@ -33,6 +33,7 @@ mod rule_13_deadline;
 mod verb_checkpoint;
 mod verb_claim;
 mod verb_document;
+mod verb_endings;
 mod verb_import;
 mod verb_list;
 mod verb_operate;

@@ -156,6 +156,7 @@ impl Past {
             token: self.shown(ending.token, own),
             outcome: outcome(ending.end),
             follow_ups: follow_ups.collect(),
+            result: None,
         })
     }
 

@@ -27,6 +27,8 @@ pub struct Changes {
     pub roles: Vec<String>,
     /// Documents, by kind and name.
     pub documents: Vec<(String, String)>,
+    /// Endings of tasks.
+    pub endings: Vec<TaskId>,
     /// Workers.
     pub workers: Vec<WorkerId>,
     /// The manager's word.
@@ -50,6 +52,7 @@ impl State {
         self.schedules.track();
         self.roles.track();
         self.documents.track();
+        self.endings.track();
         self.workers.track();
         self.changes.get_or_insert_with(Changes::default);
     }
@@ -66,6 +69,7 @@ impl State {
         changes.schedules = self.schedules.take_touched();
         changes.roles = self.roles.take_touched();
         changes.documents = self.documents.take_touched();
+        changes.endings = self.endings.take_touched().into_iter().map(TaskId).collect();
         changes.workers = self.workers.take_touched();
         changes
     }

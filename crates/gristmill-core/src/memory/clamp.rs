@@ -67,6 +67,7 @@ impl State {
             }
         }
         self.clamp_numbers(now);
+        self.clamp_endings(now);
         self.clamp_word(now);
     }
 

@@ -61,6 +61,7 @@ impl State {
         self.bytes += bytes;
         let in_flight = imported.takes_flight();
         let failed = task.state == TaskState::Failed;
+        let is_wanted = task.settings.is_wanted();
         task.id = id;
         task.queue = name;
         task.blocked = !failed && !in_flight && places.in_flight.is_some();
@@ -101,6 +102,9 @@ impl State {
                 row.task.blocked = true;
             }
             self.enter(behind.0, now);
+        }
+        if is_wanted {
+            self.want(id, now);
         }
         Ok(ImportAnswer::Imported { id })
     }

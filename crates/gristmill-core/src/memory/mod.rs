@@ -10,6 +10,7 @@ mod claim;
 mod clamp;
 mod declare;
 mod documents;
+mod endings;
 mod facts;
 mod import;
 mod lane;
@@ -32,15 +33,16 @@ use async_trait::async_trait;
 use crate::{
     Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, Clock,
     ContractAnswer, ContractChange, Declaration, Declared, Document, DocumentAnswer,
-    DocumentChange, DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
-    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
-    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    DocumentChange, DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import,
+    ImportAnswer, KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport,
+    Page, Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
     ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
     SweepReport, SystemClock, Task, TaskId, Timestamp, Token, WakeMark, WakeSignal, WorkerId,
     WorkerReport, WorkerView,
 };
 
 pub use changes::Changes;
+pub use endings::EndingRecord;
 pub use record::{LeaseRecord, TaskRecord};
 pub use state::{Remembered, State};
 
@@ -104,16 +106,19 @@ impl MemoryStore {
     /// Runs a change under the lock, at the clock's now, then wakes whoever
     /// waits for what it made claimable.
     fn write<T>(&self, change: impl FnOnce(&mut State, Timestamp) -> Result<T>) -> Result<T> {
-        let (answer, woken) = {
+        let (answer, woken, ended) = {
             let mut state = self.read()?;
             // The time is read under the lock, so that changes are in the
             // order of their times.
             let now = self.clock.now();
             state.observe(&*self.clock, Duration::ZERO);
-            (change(&mut state, now), state.take_woken())
+            (change(&mut state, now), state.take_woken(), state.take_ended())
         };
         if !woken.is_empty() {
             self.wake.wake(&woken);
+        }
+        if ended {
+            self.wake.wake_ended();
         }
         answer
     }
@@ -139,6 +144,17 @@ impl Store for MemoryStore {
 
     async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
         self.write(|state, _| Ok(state.checkpoint(&checkpoints)))
+    }
+
+    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
+        let now = self.clock.now();
+        self.read()?.endings(ids, now)
+    }
+
+    async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {
+        drop(self.read()?);
+        self.wake.wait_ended(since, timeout.min(self.limits.wait)).await;
+        self.read().map(drop)
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

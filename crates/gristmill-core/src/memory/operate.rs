@@ -3,7 +3,7 @@
 use super::state::{QueueState, State};
 use crate::policy::duplicate;
 use crate::{
-    Action, Note, Operation, OperationAnswer, OperationReport, Result, Selection,
+    Action, Ending, Note, Operation, OperationAnswer, OperationReport, Result, Selection,
     State as TaskState, TaskId, Timestamp,
 };
 
@@ -71,10 +71,12 @@ impl State {
             (Action::Cancel, _) => {
                 self.leave(id.0);
                 self.free_place(id.0, now);
+                self.end_as(id, number, Ending::Cancelled, now);
                 self.delete(id.0);
                 self.queue_mut(number)?.counters.cancelled += 1;
             }
             (Action::Discard, _) => {
+                self.end_as(id, number, Ending::Discarded, now);
                 self.delete(id.0);
                 let queue = self.queue_mut(number)?;
                 queue.counts.failed -= 1;
@@ -86,6 +88,7 @@ impl State {
                 let queue = self.queue_mut(number)?;
                 queue.counts.failed -= 1;
                 queue.counters.resolved += 1;
+                self.end_as(id, number, Ending::Done { value: None }, now);
                 if let Some(row) = self.delete(id.0) {
                     self.keep(row, now);
                 }

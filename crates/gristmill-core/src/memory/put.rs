@@ -44,6 +44,7 @@ impl State {
         let first_id = self.next_id;
         let mut undo = Vec::new();
         let mut report = PutReport::default();
+        let wanted: Vec<bool> = request.tasks.iter().map(|t| t.settings.is_wanted()).collect();
         for task in request.tasks {
             let answer = self.put_one(number, task, Door::Outside, now, &mut undo)?;
             report.answers.push(answer);
@@ -54,6 +55,7 @@ impl State {
             self.next_id = first_id;
         }
         self.count_answers(number, &report.answers, now)?;
+        self.want_those(&wanted, &report.answers, now);
         Ok(report)
     }
 
@@ -99,8 +101,10 @@ impl State {
         let Some(number) = self.numbers.get(&queue).copied() else {
             return Ok(PutAnswer::Refused(self.unknown(&queue)));
         };
+        let is_wanted = task.settings.is_wanted();
         let answer = self.put_one(number, task, Door::FollowUp, now, &mut Vec::new())?;
         self.count_answers(number, std::slice::from_ref(&answer), now)?;
+        self.want_those(&[is_wanted], std::slice::from_ref(&answer), now);
         Ok(answer)
     }
 

@@ -6,7 +6,7 @@ use crate::policy::refused_follow_up::{Instead, instead};
 use crate::settings::lease_fault;
 use crate::settlement::{add_follow_ups, need_turns, put_order};
 use crate::{
-    AttemptEnd, Became, ExtendAnswer, Extension, Result, SettleAnswer, Settlement,
+    AttemptEnd, Became, Ending, ExtendAnswer, Extension, Payload, Result, SettleAnswer, Settlement,
     State as TaskState, StoreError, TaskId, Timestamp, Token,
 };
 
@@ -27,6 +27,8 @@ impl State {
                 self.limits.settlements
             )));
         }
+        let settlements: Vec<Settlement> =
+            settlements.into_iter().map(|settlement| settlement.admitted(&self.limits)).collect();
         let together = if need_turns(&settlements) { 1 } else { settlements.len().max(1) };
         let mut answers = Vec::with_capacity(settlements.len());
         for settlements in settlements.chunks(together) {
@@ -65,7 +67,7 @@ impl State {
     /// Records one settlement. Its follow-ups are yet to be put, unless the answer
     /// has their refusals.
     fn settle_one(&mut self, settlement: &Settlement, now: Timestamp) -> Result<SettleAnswer> {
-        let Settlement { id, token, outcome, follow_ups } = settlement;
+        let Settlement { id, token, outcome, follow_ups, result } = settlement;
         let (id, token) = (*id, *token);
         let Some(row) = self.rows.get(&id.0) else {
             return Ok(match self.done.get(&id.0) {
@@ -101,7 +103,7 @@ impl State {
                 counters.retried += 1;
             }
         }
-        let became = self.end(id, token, next, outcome.end(), error, now)?;
+        let became = self.end(id, token, next, (outcome.end(), error), result.clone(), now)?;
         Ok(SettleAnswer::Recorded { became, follow_ups: refused.unwrap_or_default() })
     }
 
@@ -110,8 +112,8 @@ impl State {
         id: TaskId,
         token: Token,
         next: Next,
-        end: AttemptEnd,
-        error: Option<String>,
+        (end, error): (AttemptEnd, Option<String>),
+        value: Option<Payload>,
         now: Timestamp,
     ) -> Result<Became> {
         let limits = self.limits.clone();
@@ -128,12 +130,18 @@ impl State {
                 row.task.error = error;
             }
         }
-        self.record(id, next, now)
+        self.record(id, next, value, now)
     }
 
     /// Records where an ended attempt's task goes. Its lease is closed and its
     /// history written.
-    pub(super) fn record(&mut self, id: TaskId, next: Next, now: Timestamp) -> Result<Became> {
+    pub(super) fn record(
+        &mut self,
+        id: TaskId,
+        next: Next,
+        value: Option<Payload>,
+        now: Timestamp,
+    ) -> Result<Became> {
         let number = self
             .rows
             .get(&id.0)
@@ -145,6 +153,7 @@ impl State {
                 queue.counters.done += 1;
                 queue.minute(now, |m| m.done += 1);
                 self.free_place(id.0, now);
+                self.end_as(id, number, Ending::Done { value }, now);
                 if let Some(row) = self.delete(id.0) {
                     self.keep(row, now);
                 }
@@ -153,12 +162,14 @@ impl State {
             Next::Cancelled => {
                 self.queue_mut(number)?.counters.cancelled += 1;
                 self.free_place(id.0, now);
+                self.end_as(id, number, Ending::Cancelled, now);
                 self.delete(id.0);
                 Ok(Became::Cancelled)
             }
             Next::Failed(error) => {
                 let error = self.limits.cut_error(&error);
                 self.fail(id, error, now)?;
+                self.ended |= self.is_wanted(id);
                 Ok(Became::Failed)
             }
             Next::Back(back) => {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::changes::Changes;
+use super::endings::EndingRecord;
 use super::lane::{Entry, Lane};
 use super::tracked::Tracked;
 use crate::name::did_you_mean;
@@ -35,6 +36,10 @@ pub struct State {
     pub(super) rows: Tracked<i64, Box<Row>>,
     /// Done and resolved tasks that their queue keeps.
     pub(super) done: Tracked<i64, Box<Row>>,
+    /// What came of tasks, and whose end is wanted.
+    pub(super) endings: Tracked<i64, EndingRecord>,
+    /// The same, by the time they are looked at again.
+    pub(super) endings_due: BTreeSet<(Timestamp, i64)>,
     pub(super) leases: HashMap<Token, Lease>,
     pub(super) expiring: BTreeSet<(Timestamp, Token)>,
     pub(super) bytes: usize,
@@ -50,6 +55,8 @@ pub struct State {
     pub(super) last_seen: Option<LastSeen>,
     /// Queues in which something may have become claimable.
     pub(super) woken: Vec<QueueName>,
+    /// A task that somebody waits for has ended.
+    pub(super) ended: bool,
     /// What else was touched, for a store that writes it down.
     pub(super) changes: Option<Changes>,
 }
@@ -196,6 +203,8 @@ impl State {
             numbers: HashMap::new(),
             rows: Tracked::default(),
             done: Tracked::default(),
+            endings: Tracked::default(),
+            endings_due: BTreeSet::new(),
             leases: HashMap::new(),
             expiring: BTreeSet::new(),
             bytes: 0,
@@ -208,6 +217,7 @@ impl State {
             monotonic: Duration::ZERO,
             last_seen: None,
             woken: Vec::new(),
+            ended: false,
             changes: None,
         }
     }

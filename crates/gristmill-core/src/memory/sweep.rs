@@ -9,7 +9,7 @@ use crate::policy::outcome::{EXPIRED, Next, after_expiry};
 use crate::policy::reclaim_guard::spared;
 use crate::stats::MINUTES_KEPT;
 use crate::worker::WORKER_KEPT;
-use crate::{AttemptEnd, SweepReport, TaskId, Timestamp, Token, WorkerId};
+use crate::{AttemptEnd, Ending, SweepReport, TaskId, Timestamp, Token, WorkerId};
 
 impl State {
     /// Takes back tasks whose lease ran out, of one queue or of all; oldest
@@ -79,7 +79,7 @@ impl State {
             if matches!(next, Next::Failed(_)) {
                 failed.push(TaskId(id));
             }
-            if self.record(TaskId(id), next, now).is_ok() {
+            if self.record(TaskId(id), next, None, now).is_ok() {
                 taken += 1;
             }
         }
@@ -121,6 +121,7 @@ impl State {
             report.forgotten_ids = self.forget_ids(now);
             report.pruned_done = self.prune_done(now);
             report.pruned_failed = self.prune_failed(now);
+            report.forgotten_endings = self.forget_endings(now);
             report.forgotten_workers = self.forget_workers(now);
         }
         report
@@ -186,6 +187,8 @@ impl State {
             let Some(row) = self.delete(*id) else {
                 continue;
             };
+            let error = row.task.error.clone().unwrap_or_default();
+            self.end_as(TaskId(*id), row.number, Ending::Failed { error }, now);
             if let Some(queue) = self.queues.get_mut(&row.number) {
                 queue.counts.failed -= 1;
                 queue.counters.discarded += 1;

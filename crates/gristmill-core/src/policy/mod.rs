@@ -7,6 +7,7 @@ pub mod assignment;
 pub mod backoff;
 pub mod diagnose;
 pub mod duplicate;
+pub mod ending;
 pub mod moves;
 pub mod next_fire;
 pub mod outcome;

@@ -91,4 +91,8 @@ SELECT c.id, 'a checkpoint is kept of it and it does not stand, or never ran'
   FROM gristmill.checkpoint c
  WHERE NOT EXISTS (SELECT 1 FROM gristmill.shown s
                     WHERE s.id = c.id AND s.state <> 'done' AND s.claims > 0)
+UNION ALL
+SELECT e.id, 'what came of it is kept and it stands'
+  FROM gristmill.ending e
+ WHERE EXISTS (SELECT 1 FROM gristmill.shown s WHERE s.id = e.id AND s.state <> 'done')
  ORDER BY 1, 2

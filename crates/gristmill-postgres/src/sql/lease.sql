@@ -26,7 +26,8 @@ SELECT answers, became, run_ats, woken, follow_ups, follow_ids, follow_run_ats, 
       p_started => $7, f_of => $8, f_queues => $9, f_payloads => $10, f_encodings => $11,
       f_keys => $12, f_groups => $13, f_sources => $14, f_priorities => $15, f_run_ats => $16,
       f_delays => $17, f_caller_ids => $18, f_headers => $19, f_settings => $20, p_own => $21, p_patience => $22,
-      p_free => $23, p_kept => $24, p_now => $25, p_in_turn => $26)
+      p_free => $23, p_kept => $24, p_now => $25, p_in_turn => $26, p_results => $27,
+      p_result_encodings => $28)
 
 -- In the caller's transaction, on the store of this id or not at all (see put_in).
 -- name: settle_in
@@ -39,8 +40,8 @@ SELECT answers, became, run_ats, woken, follow_ups, follow_ids, follow_run_ats, 
       f_payloads => $10, f_encodings => $11, f_keys => $12, f_groups => $13, f_sources => $14,
       f_priorities => $15, f_run_ats => $16, f_delays => $17, f_caller_ids => $18,
       f_headers => $19, f_settings => $20, p_own => $21, p_patience => $22, p_free => $23, p_kept => $24,
-      p_now => $25, p_in_turn => $26)
- WHERE m.store_id::text = $27
+      p_now => $25, p_in_turn => $26, p_results => $27, p_result_encodings => $28)
+ WHERE m.store_id::text = $29
 
 -- name: checkpoint
 SELECT gristmill.checkpoint_many(

@@ -25,7 +25,8 @@ GRANT USAGE ON SCHEMA gristmill
    TO gristmill_put, gristmill_work, gristmill_read, gristmill_admin, gristmill_store;
 
 -- Producers.
-GRANT EXECUTE ON FUNCTION gristmill.enqueue, gristmill.enqueue_many, gristmill.wake
+GRANT EXECUTE ON FUNCTION gristmill.enqueue, gristmill.enqueue_many, gristmill.wake,
+      gristmill.result
    TO gristmill_put;
 
 -- Workers, and cron.
@@ -37,7 +38,8 @@ GRANT EXECUTE ON FUNCTION gristmill.claim, gristmill.complete, gristmill.complet
 
 -- Who only looks. Payloads are in what they see.
 GRANT SELECT ON gristmill.tasks TO gristmill_read, gristmill_admin;
-GRANT EXECUTE ON FUNCTION gristmill.stats, gristmill.schedules, gristmill.as_json
+GRANT EXECUTE ON FUNCTION gristmill.stats, gristmill.schedules, gristmill.as_json,
+      gristmill.result
    TO gristmill_read, gristmill_admin;
 
 -- Operators.

@@ -10,6 +10,9 @@ SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run
   FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
  WHERE t.id = $1
 
+-- name: endings
+SELECT ending, is_wanted, encoding, value, error FROM gristmill.endings(p_ids => $1, p_now => $2)
+
 -- name: open_under
 SELECT l.open FROM gristmill.lease l WHERE l.token = $1
 

@@ -15,7 +15,7 @@ use crate::support::{application, database_within, declare, store};
 /// Every connection of a store is this role's.
 pub(crate) const AS_STORE: &str = "options=-c%20role%3Dgristmill_store";
 
-const PUT: &[&str] = &["enqueue", "enqueue_many", "wake"];
+const PUT: &[&str] = &["enqueue", "enqueue_many", "result", "wake"];
 const WORK: &[&str] = &[
     "checkpoint",
     "claim",
@@ -30,7 +30,7 @@ const WORK: &[&str] = &[
     "retry",
     "wake",
 ];
-const READ: &[&str] = &["as_json", "schedules", "stats"];
+const READ: &[&str] = &["as_json", "result", "schedules", "stats"];
 const ADMIN: &[&str] = &[
     "add_queue",
     "add_schedule",
@@ -45,6 +45,7 @@ const ADMIN: &[&str] = &[
     "remove_schedule",
     "requeue_expired",
     "resolve",
+    "result",
     "resume",
     "resume_schedule",
     "retry_failed",

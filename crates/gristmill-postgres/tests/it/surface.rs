@@ -19,6 +19,7 @@ const SAID: &[(&str, &str)] = &[
     ("backoff", r#"{"base": "1 second", "cap": 60, "jitter": false}"#),
     ("id_window", "\"2 days\""),
     ("keep_done", "\"1 week\""),
+    ("keep_result", "3600"),
     ("keep_failed", "null"),
     ("durability", "\"relaxed\""),
     ("claims", "\"durable\""),
@@ -65,6 +66,7 @@ async fn every_setting_that_sql_says_is_read_back() {
     expected.backoff = Backoff { base: seconds(1), cap: seconds(60), jitter: false };
     expected.id_window = seconds(2 * 86_400);
     expected.keep_done = Some(seconds(7 * 86_400));
+    expected.keep_result = Some(seconds(3600));
     expected.keep_failed = None;
     expected.durability = Durability::Relaxed;
     expected.claims = Claims::Durable;
@@ -247,4 +249,49 @@ async fn a_worker_of_sql_keeps_something_for_the_next_attempt() {
     let left = database.psql("SELECT count(*) FROM gristmill.checkpoint").unwrap();
     assert_eq!(left.trim(), "0", "it goes with its task");
     assert_eq!(keep(token, "'late'").unwrap().trim(), "gone");
+}
+
+#[tokio::test]
+async fn a_worker_of_sql_returns_something_and_a_producer_reads_it() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    let kept =
+        SettingsPatch { keep_result: Some(Some(Duration::from_secs(60))), ..Default::default() };
+    declare(&store, "q", kept).await;
+    put(&store, "q", vec![task("1"), task("2"), task("3"), task("4")]).await;
+    let claim = || {
+        let claimed = database.psql("SELECT c.id, c.token FROM gristmill.claim('q') c").unwrap();
+        let (id, token) = claimed.trim().split_once('|').unwrap();
+        (id.to_owned(), token.to_owned())
+    };
+    let result = |id: &str| {
+        let asked = format!("SELECT r.state, r.result, r.error FROM gristmill.result({id}) r");
+        database.psql(&asked).unwrap().trim().to_owned()
+    };
+    let (id, token) = claim();
+    assert_eq!(result(&id), "open||");
+    let large = format!("SELECT gristmill.complete({id}, '{token}', to_jsonb(repeat('x', 65535)))");
+    let large = database.psql(&large).unwrap_err().to_string();
+    assert!(large.contains("result has 65537 bytes and 65536 are allowed"), "{large}");
+    let done = format!("SELECT gristmill.complete({id}, '{token}', '{{\"sum\": 3}}')");
+    assert_eq!(database.psql(&done).unwrap().trim(), "recorded");
+    assert_eq!(result(&id), "done|{\"sum\": 3}|");
+    // Without a value; and failed.
+    let (id, token) = claim();
+    database.psql(&format!("SELECT gristmill.complete({id}, '{token}')")).unwrap();
+    assert_eq!(result(&id), "done||");
+    let (id, token) = claim();
+    database.psql(&format!("SELECT gristmill.fail({id}, '{token}', 'no host')")).unwrap();
+    assert_eq!(result(&id), "failed||no host");
+    assert_eq!(result("99"), "not_known||");
+    // In a transaction of one's own it comes true with the commit.
+    let (id, token) = claim();
+    let within = |end: &str| {
+        let all = format!("BEGIN; SELECT gristmill.complete({id}, '{token}', '7'); {end};");
+        database.psql(&all).unwrap();
+        result(&id)
+    };
+    assert_eq!(within("ROLLBACK"), "open||");
+    assert_eq!(within("COMMIT"), "done|7|");
+    assert_eq!(store.check().await.unwrap(), []);
 }

@@ -5,7 +5,8 @@
 -- somebody wrote rows by hand.
 SELECT max((SELECT coalesce(max(value), 1) FROM gristmill_meta WHERE key = 'next_id'),
            (SELECT coalesce(max(id), 0) + 1 FROM gristmill_task),
-           (SELECT coalesce(max(id), 0) + 1 FROM gristmill_done)) AS next;
+           (SELECT coalesce(max(id), 0) + 1 FROM gristmill_done),
+           (SELECT coalesce(max(id), 0) + 1 FROM gristmill_ending)) AS next;
 
 -- name: put_standing
 SELECT run_at, source FROM gristmill_task WHERE id = :id;

@@ -188,11 +188,14 @@ impl Writer<'_> {
         begun.map_err(Broken::Whole)?;
         self.setup.signs.give();
         let mut outcomes = Vec::with_capacity(group.len());
-        let mut woken = Vec::new();
+        let (mut woken, mut ended) = (Vec::new(), false);
         loop {
             let ran = outcomes.len();
             match self.requests(group.iter_mut().skip(ran), &mut outcomes) {
-                Ok(queues) => woken.extend(queues),
+                Ok((queues, is_ended)) => {
+                    woken.extend(queues);
+                    ended |= is_ended;
+                }
                 Err(error) => {
                     self.roll_back();
                     return Err(Broken::Midway(error));
@@ -223,8 +226,11 @@ impl Writer<'_> {
             }
             Sync::Light => {}
         }
-        if !woken.is_empty() {
-            self.setup.wake.wake(&woken);
+        self.setup.wake.wake(&woken);
+        if ended {
+            self.setup.wake.wake_ended();
+        }
+        if ended || !woken.is_empty() {
             self.setup.bell.ring();
         }
         Ok(outcomes)
@@ -275,7 +281,7 @@ impl Writer<'_> {
         &mut self,
         group: impl Iterator<Item = &'a mut Box<dyn Ask>>,
         outcomes: &mut Vec<Result<()>>,
-    ) -> Result<Vec<QueueName>> {
+    ) -> Result<(Vec<QueueName>, bool)> {
         let (now, monotonic) = (self.setup.clock.now(), self.setup.clock.monotonic());
         let limits = &self.setup.limits;
         let conn = self.db.conn();
@@ -306,7 +312,7 @@ impl Writer<'_> {
         }
         write.flush()?;
         self.puts += write.puts;
-        Ok(write.woken)
+        Ok((write.woken, write.ended))
     }
 
     fn commit(&mut self) -> std::result::Result<(), Broken> {

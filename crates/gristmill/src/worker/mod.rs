@@ -40,6 +40,7 @@ pub use handler::Handler;
 pub use handler::batch::{BatchContext, Typed};
 pub use handler::context::Context;
 pub use handler::function::{FromAttempt, FromBatch, IntoBatchHandler, IntoHandler, Layered};
+pub use handler::json::Json;
 pub use handler::layer::{self, Attempt, Layer, Next, from_fn, from_fn_with_state};
 pub use handler::outcome::{IntoOutcome, Plain, fail, release_for, retry_in};
 pub use handler::reason::{Boxable, IntoReason, Local};

@@ -35,6 +35,7 @@ mod postgres_sqlx;
 mod put;
 mod put_paths;
 mod recovery;
+mod results;
 mod said;
 mod schedule;
 mod schedule_faulty;

@@ -47,6 +47,8 @@ macro_rules! defects {
                         | Defect::CutsLongPayloads
                         | Defect::ForgetsCheckpoints
                         | Defect::KeepsStaleCheckpoints
+                        | Defect::ForgetsResults
+                        | Defect::ForgetsWhoWaits
                 )
             }
         }
@@ -90,6 +92,10 @@ defects! {
     ForgetsCheckpoints => "verb_checkpoint",
     /// Whoever was given the task once may keep something of it.
     KeepsStaleCheckpoints => "verb_checkpoint",
+    /// What a handler returns is answered and forgotten.
+    ForgetsResults => "verb_endings",
+    /// A put that wants its task's end is heard and not kept.
+    ForgetsWhoWaits => "verb_endings",
     /// First in, first out, whatever was said of priority and time.
     IgnoresPriority => "rule_05",
     /// A claim for one source gets any.

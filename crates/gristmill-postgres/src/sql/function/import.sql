@@ -155,6 +155,10 @@ BEGIN
         v_task.payload := p_payloads[i];
         v_answer := gristmill.import_one(v_queue, p_marks[i], p_failed[i], v_task,
             gristmill.later(v_now, gristmill.span(p_kept)), p_checkpoints[i], v_now);
+        IF v_answer.outcome = 0 AND v_task.settings IS NOT NULL THEN
+            PERFORM gristmill.want(v_queue.number, ARRAY[v_answer.id],
+                ARRAY[v_task.settings::text], NULL, v_now);
+        END IF;
         RETURN QUERY SELECT v_answer.outcome, v_answer.id, v_answer.detail, v_queue.bind_table,
                             v_queue.bind_column;
     END LOOP;

@@ -233,6 +233,8 @@ BEGIN
                array_agg(e.position) AS positions,
                array_agg(e.became) AS became,
                array_agg(CASE WHEN e.became = 1 THEN e.next_run_at END) AS run_ats,
+               array_agg(e.id) FILTER (WHERE e.became = 0) AS done,
+               array_agg(e.id) FILTER (WHERE e.became = 3) AS cancelled,
                array_agg(e.id) FILTER (WHERE e.became = 2) AS failed,
                array_agg(e.id) FILTER (WHERE e.became IN (0, 3)) AS over
           FROM ended e GROUP BY e.queue
@@ -247,6 +249,16 @@ BEGIN
         is_woken := v_some.is_woken OR is_freed;
         IF v_some.over IS NOT NULL THEN
             PERFORM gristmill.forget_kept(v_some.over);
+        END IF;
+        IF v_some.done IS NOT NULL THEN
+            PERFORM gristmill.end_done(queue, v_some.done, p_now);
+        END IF;
+        IF v_some.cancelled IS NOT NULL THEN
+            PERFORM gristmill.end_wanted(v_some.cancelled, 'cancelled', NULL, p_now);
+        END IF;
+        -- What came of these they tell themselves, as long as they stand.
+        IF EXISTS (SELECT 1 FROM gristmill.wanted w WHERE w.id = ANY (failed)) THEN
+            PERFORM pg_notify('gristmill.wake', '#');
         END IF;
         RETURN NEXT;
     END LOOP;

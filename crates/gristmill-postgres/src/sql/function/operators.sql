@@ -21,7 +21,9 @@ SELECT s.id, q.name::text AS queue, s.state, s.blocked, s.key::text AS key,
        s.cancel_requested, s.failed_at, s.note, s.note_by, s.resolved_by, s.resolved_at,
        s.slot, s.history, s.payload AS raw,
        CASE WHEN s.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c
-                                     WHERE c.id = s.id) END AS checkpoint
+                                     WHERE c.id = s.id) END AS checkpoint,
+       CASE WHEN s.state = 'done' THEN (SELECT gristmill.as_json(e.value, e.encoding)
+                                          FROM gristmill.ending e WHERE e.id = s.id) END AS result
   FROM gristmill.shown s JOIN gristmill.queue q ON q.number = s.queue;
 
 -- One operator's step on one task.

@@ -719,6 +719,9 @@ BEGIN
                nullif(count(*) FILTER (WHERE o = 3) + p_refused, 0)
           FROM unnest(outcomes) o;
     END IF;
+    IF p_settings IS NOT NULL THEN
+        PERFORM gristmill.want(v_queue.number, ids, p_settings, outcomes, v_now);
+    END IF;
 END
 $$;
 

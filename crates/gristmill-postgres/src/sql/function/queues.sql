@@ -17,6 +17,7 @@ BEGIN
         backoff_jitter = coalesce((v_backoff ->> 'jitter')::boolean, true),
         id_window = gristmill.span(coalesce((p_settings ->> 'id_window')::bigint, 86400000000)),
         keep_done = gristmill.span((p_settings ->> 'keep_done')::bigint),
+        keep_result = gristmill.span((p_settings ->> 'keep_result')::bigint),
         keep_failed = gristmill.span((p_settings ->> 'keep_failed')::bigint),
         relaxed = coalesce(p_settings ->> 'durability', 'full') = 'relaxed',
         durable_claims = coalesce(p_settings ->> 'claims', 'async') = 'durable',
@@ -74,7 +75,7 @@ BEGIN
     END IF;
     FOR v_name, v_value IN SELECT s.key, s.value FROM jsonb_each(p_said) s LOOP
         v_kind := CASE
-            WHEN v_name IN ('lease', 'timeout', 'id_window', 'keep_done', 'keep_failed',
+            WHEN v_name IN ('lease', 'timeout', 'id_window', 'keep_done', 'keep_result', 'keep_failed',
                             'postpone_max', 'drain_within', 'max_wait') THEN 'span'
             WHEN v_name IN ('max_attempts', 'capacity', 'batch_size', 'slots', 'processors_min',
                             'processors_max', 'processors_weight') THEN 'number'
@@ -86,7 +87,7 @@ BEGIN
                 USING ERRCODE = 'GM400', COLUMN = 'settings';
         END IF;
         IF jsonb_typeof(v_value) = 'null' AND v_name IN (
-            'max_attempts', 'capacity', 'slots', 'processors_max', 'keep_done', 'keep_failed',
+            'max_attempts', 'capacity', 'slots', 'processors_max', 'keep_done', 'keep_result', 'keep_failed',
             'postpone_max', 'drain_within', 'max_wait', 'bind') THEN
             NULL; -- none, which these can be
         ELSIF v_kind = 'span' THEN

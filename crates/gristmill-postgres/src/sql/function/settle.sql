@@ -49,6 +49,7 @@ DECLARE
     v_tokens uuid[];
     v_ids    bigint[];
     v_kept   bigint[];
+    v_over   bigint[];
 BEGIN
     FOR v_held IN
         -- Locked in the order of tokens, so that settlements, extensions and
@@ -62,9 +63,10 @@ BEGIN
               JOIN gristmill.lease l ON l.token = g.token
               -- Each lease's own queue, and not the leases of a queue: OFFSET 0
               -- keeps a plan from beginning there.
-              JOIN LATERAL (SELECT x.slots, x.unique_active, x.keep_done FROM gristmill.queue x
+              JOIN LATERAL (SELECT x.slots, x.unique_active, x.keep_done, x.keep_result
+                              FROM gristmill.queue x
                              WHERE x.number = l.queue OFFSET 0) q
-                ON q.keep_done IS NULL
+                ON q.keep_done IS NULL AND q.keep_result IS NULL
                 -- Was so when settle_rest looked: those it ended have to leave the lease.
                 OR l.token = ANY (p_gone_tokens)
              ORDER BY l.token
@@ -131,7 +133,12 @@ BEGIN
             -- A slot is free again: a task of the group may be claimable.
             woken := woken || v_queue;
         END IF;
+        v_over := v_over || CASE WHEN v_gone IS NULL THEN v_done
+            ELSE ARRAY(SELECT unnest(v_done) EXCEPT SELECT unnest(v_gone)) END;
     END LOOP;
+    IF EXISTS (SELECT 1 FROM gristmill.wanted w WHERE w.id = ANY (v_over)) THEN
+        PERFORM gristmill.end_wanted(v_over, 'done', NULL, p_now);
+    END IF;
     IF v_count > 0 THEN
         INSERT INTO gristmill.delta (at, queue, processing, done)
         VALUES (p_now, v_queue, -v_count, v_count);
@@ -200,7 +207,7 @@ DECLARE
 BEGIN
     FOR v_lease IN
         SELECT l.token, l.worker, l.claimed_at, l.cancelled, l.open, l.ids, l.tasks,
-               q.keep_done IS NULL AND p_is_left AS is_left, g.nths,
+               q.keep_done IS NULL AND q.keep_result IS NULL AND p_is_left AS is_left, g.nths,
                g.asked, g.outcomes, g.errors, g.ats, g.started
           -- Sorted once, for all of the lists.
           FROM (SELECT u.token, array_agg(u.nth) AS nths, array_agg(u.id) AS asked,
@@ -221,7 +228,7 @@ BEGIN
                          ORDER BY token, nth) u
                  GROUP BY u.token) g
           JOIN gristmill.lease l ON l.token = g.token
-          JOIN LATERAL (SELECT x.keep_done FROM gristmill.queue x
+          JOIN LATERAL (SELECT x.keep_done, x.keep_result FROM gristmill.queue x
                          WHERE x.number = l.queue OFFSET 0) q ON true
          ORDER BY l.token
            FOR UPDATE OF l
@@ -515,7 +522,9 @@ BEGIN
                AS outcomes,
            array_agg(t.error ORDER BY t.id) AS errors, array_agg(t.at ORDER BY t.id) AS ats,
            array_agg(t.started ORDER BY t.id) AS started, max(t.free) AS free,
-           max(t.kept) AS kept, coalesce(max(t.now), clock_timestamp()) AS now
+           max(t.kept) AS kept, coalesce(max(t.now), clock_timestamp()) AS now,
+           CASE WHEN count(t.result) > 0 THEN array_agg(t.result ORDER BY t.id) END AS results,
+           array_agg(t.result_encoding ORDER BY t.id) AS encodings
       INTO v_all FROM taken t;
     IF v_all.ids IS NULL THEN
         RETURN NULL;
@@ -528,6 +537,10 @@ BEGIN
         RAISE EXCEPTION 'the lease of task % was lost before this transaction committed, and so '
             'nothing of it stands', v_lost
             USING ERRCODE = 'GM410', HINT = 'the task is somebody else''s by now: stop working on it';
+    END IF;
+    IF v_all.results IS NOT NULL THEN
+        PERFORM gristmill.keep_results(v_all.ids, v_all.results, v_all.encodings, v_done.answers,
+            v_done.became, v_all.now);
     END IF;
     RETURN NULL;
 END
@@ -630,6 +643,7 @@ $$;
 --   p_own       the transaction is this call's own: settled at once
 --   p_in_turn   a task is named twice, or a follow-up's id by two tasks: one
 --               settlement after the other, each with its follow-ups
+--   p_results   what handlers returned for those that are done
 --   p_patience  so many milliseconds somebody else's open transaction is waited
 --               for that settles a task of the same lease or put a follow-up's
 --               key; then nothing is settled
@@ -644,7 +658,8 @@ CREATE FUNCTION gristmill.settle_many(
     f_caller_ids text[] DEFAULT NULL, f_headers text[] DEFAULT NULL,
     p_own boolean DEFAULT false, p_patience integer DEFAULT NULL, p_free integer DEFAULT 20,
     p_kept integer DEFAULT 10, p_now timestamptz DEFAULT NULL, p_in_turn boolean DEFAULT false,
-    f_settings text[] DEFAULT NULL,
+    f_settings text[] DEFAULT NULL, p_results bytea[] DEFAULT NULL,
+    p_result_encodings smallint[] DEFAULT NULL,
     OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken text[],
     OUT follow_ups smallint[], OUT follow_ids bigint[], OUT follow_run_ats timestamptz[],
     OUT follow_sources text[], OUT follow_details text[], OUT is_refused boolean,
@@ -691,7 +706,7 @@ BEGIN
         SELECT * INTO v_some FROM gristmill.settle_in_turn(p_tokens, p_ids, p_outcomes, p_errors,
             p_ats, p_delays, p_started, f_of, f_queues, f_payloads, f_encodings, f_keys, f_groups,
             f_sources, f_priorities, f_run_ats, f_delays, f_caller_ids, f_headers, p_own, p_free,
-            p_kept, v_now, p_now, f_settings);
+            p_kept, v_now, p_now, f_settings, p_results, p_result_encodings);
         answers := v_some.answers;
         became := v_some.became;
         run_ats := v_some.run_ats;
@@ -715,9 +730,19 @@ BEGIN
     IF p_own OR transaction_timestamp() = statement_timestamp() THEN
         SELECT * INTO v_some FROM gristmill.settle_now(p_tokens, p_ids, p_outcomes, p_errors,
             v_ats, p_started, p_free, p_kept, v_now);
+        IF p_results IS NOT NULL THEN
+            PERFORM gristmill.keep_results(p_ids, p_results, p_result_encodings, v_some.answers,
+                v_some.became, v_now);
+        END IF;
     ELSE
         SELECT * INTO v_some FROM gristmill.settle_later(p_tokens, p_ids, p_outcomes, p_errors,
             v_ats, p_started, p_free, p_kept, v_now, p_now);
+        IF p_results IS NOT NULL THEN
+            UPDATE gristmill.settling s SET result = r.value, result_encoding = r.encoding
+              FROM unnest(p_ids, p_tokens, p_results, p_result_encodings)
+                AS r (id, token, value, encoding)
+             WHERE s.id = r.id AND s.token = r.token AND r.value IS NOT NULL;
+        END IF;
     END IF;
     answers := v_some.answers;
     became := v_some.became;
@@ -811,7 +836,7 @@ CREATE FUNCTION gristmill.settle_in_turn(
     f_encodings smallint[], f_keys text[], f_groups text[], f_sources text[],
     f_priorities smallint[], f_run_ats timestamptz[], f_delays bigint[], f_caller_ids text[],
     f_headers text[], p_own boolean, p_free integer, p_kept integer, p_now timestamptz,
-    p_clock timestamptz, f_settings text[],
+    p_clock timestamptz, f_settings text[], p_results bytea[], p_result_encodings smallint[],
     OUT answers smallint[], OUT became smallint[], OUT run_ats timestamptz[], OUT woken text[],
     OUT follow_ups smallint[], OUT follow_ids bigint[], OUT follow_run_ats timestamptz[],
     OUT follow_sources text[], OUT follow_details text[], OUT is_refused boolean,
@@ -848,7 +873,8 @@ BEGIN
                 f_keys[v_from:v_to], f_groups[v_from:v_to], f_sources[v_from:v_to],
                 f_priorities[v_from:v_to], f_run_ats[v_from:v_to], f_delays[v_from:v_to],
                 f_caller_ids[v_from:v_to], f_headers[v_from:v_to], p_own, NULL, p_free, p_kept,
-                coalesce(p_clock, p_now), f_settings => f_settings[v_from:v_to]);
+                coalesce(p_clock, p_now), f_settings => f_settings[v_from:v_to],
+                p_results => p_results[i:i], p_result_encodings => p_result_encodings[i:i]);
             FOR j IN coalesce(v_from, 1)..coalesce(v_to, 0) LOOP
                 follow_ups[j] := v_one.follow_ups[j - v_from + 1];
                 follow_ids[j] := v_one.follow_ids[j - v_from + 1];

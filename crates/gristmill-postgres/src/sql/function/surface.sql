@@ -274,7 +274,8 @@ $$;
 
 -- How a settlement was answered, in a word.
 CREATE FUNCTION gristmill.settle(
-    p_id bigint, p_token uuid, p_outcome text, p_error text, p_at timestamptz, p_started boolean
+    p_id bigint, p_token uuid, p_outcome text, p_error text, p_at timestamptz, p_started boolean,
+    p_result bytea DEFAULT NULL
 ) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -285,7 +286,9 @@ BEGIN
     END IF;
     SELECT * INTO v_set FROM gristmill.settle_many(ARRAY[p_token], ARRAY[p_id],
         ARRAY[p_outcome], ARRAY[gristmill.cut(p_error)], ARRAY[p_at],
-        p_started => ARRAY[p_started]);
+        p_started => ARRAY[p_started],
+        p_results => CASE WHEN p_result IS NOT NULL THEN ARRAY[p_result] END,
+        p_result_encodings => CASE WHEN p_result IS NOT NULL THEN ARRAY[0::smallint] END);
     RETURN (ARRAY['recorded', 'already_recorded', 'gone', 'lease_lost'])
                [coalesce(v_set.answers[1], 0) + 1];
 END
@@ -294,12 +297,18 @@ $$;
 -- Settlements. All answer recorded, already_recorded, gone or lease_lost; none
 -- of these is an error, and all but the first changed nothing. They are carried
 -- out as the transaction commits: a lease that is lost before that makes the
--- commit fail.
-CREATE FUNCTION gristmill.complete(id bigint, token uuid) RETURNS text
+-- commit fail. What the worker returns for who waits is kept as its queue says.
+CREATE FUNCTION gristmill.complete(id bigint, token uuid, result jsonb DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    v_result bytea := convert_to($3::text, 'UTF8');
 BEGIN
-    RETURN gristmill.settle($1, $2, 'done', NULL, NULL, true);
+    IF octet_length(v_result) > 65536 THEN
+        PERFORM gristmill.refuse('result',
+            format('has %s bytes and 65536 are allowed', octet_length(v_result)));
+    END IF;
+    RETURN gristmill.settle($1, $2, 'done', NULL, NULL, true, v_result);
 END
 $$;
 

@@ -98,6 +98,7 @@ BEGIN
             PERFORM gristmill.count_out(v_task, p_now);
             DELETE FROM gristmill.task t WHERE t.id = p_id;
             PERFORM gristmill.forget_kept(ARRAY[p_id]);
+            PERFORM gristmill.end_wanted(ARRAY[p_id], 'cancelled', NULL, p_now);
             INSERT INTO gristmill.delta (at, queue, cancelled) VALUES (p_now, v_task.queue, 1);
             IF v_task.in_flight AND v_task.key IS NOT NULL
                AND gristmill.free_keys(v_task.queue, ARRAY[v_task.key], true, p_now) > 0 THEN
@@ -143,9 +144,11 @@ BEGIN
                 INSERT INTO gristmill.delta (at, queue, failed_now, operator_retried)
                 VALUES (p_now, v_task.queue, -1, 1);
             ELSIF p_action = 'discard' THEN
+                PERFORM gristmill.end_wanted(ARRAY[p_id], 'discarded', NULL, p_now);
                 INSERT INTO gristmill.delta (at, queue, failed_now, discarded)
                 VALUES (p_now, v_task.queue, -1, 1);
             ELSE
+                PERFORM gristmill.end_done(v_task.queue, ARRAY[p_id], p_now);
                 IF v_queue.keep_done IS NOT NULL THEN
                     v_task.resolved_by := p_by;
                     v_task.resolved_at := p_now;
@@ -410,6 +413,9 @@ BEGIN
                AND (SELECT d.failed_at FROM gristmill.failed d
                      WHERE d.queue = q.number ORDER BY d.failed_at LIMIT 1)
                    <= v_now - q.keep_failed)),
+        ('endings', least((SELECT e.until FROM gristmill.ending e ORDER BY e.until LIMIT 1),
+                          (SELECT w.until FROM gristmill.wanted w ORDER BY w.until LIMIT 1))
+                    <= v_now),
         ('workers', EXISTS (SELECT 1 FROM gristmill.worker w
                              WHERE w.seen < v_now - interval '3600 seconds')),
         ('fold', EXISTS (SELECT 1 FROM gristmill.delta)),
@@ -482,6 +488,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_queue record;
     v_ids   bigint[];
+    v_errors text[];
     v_step  bigint;
     v_gone  bigint := 0;
 BEGIN
@@ -495,10 +502,14 @@ BEGIN
                         WHERE x.queue = v_queue.number
                           AND x.failed_at <= p_now - v_queue.keep_failed
                         ORDER BY x.failed_at LIMIT p_limit - v_gone FOR UPDATE SKIP LOCKED))
-            RETURNING d.id
+            RETURNING d.id, d.error
         )
-        SELECT array_agg(g.id), count(*) INTO v_ids, v_step FROM gone g;
+        SELECT array_agg(g.id), array_agg(g.error), count(*) INTO v_ids, v_errors, v_step
+          FROM gone g;
         IF v_step > 0 THEN
+            PERFORM gristmill.end_wanted(ARRAY[u.id], 'failed', coalesce(u.error, ''), p_now)
+               FROM unnest(v_ids, v_errors) AS u (id, error)
+              WHERE EXISTS (SELECT 1 FROM gristmill.wanted w WHERE w.id = u.id);
             PERFORM gristmill.forget_kept(v_ids);
             INSERT INTO gristmill.delta (at, queue, failed_now, discarded)
             VALUES (p_now, v_queue.number, -v_step, v_step);
@@ -559,6 +570,9 @@ BEGIN
         more := done = c_step;
     WHEN 'failed' THEN
         done := gristmill.forget_failed(c_step, v_now);
+        more := done = c_step;
+    WHEN 'endings' THEN
+        done := gristmill.forget_endings(c_step, v_now);
         more := done = c_step;
     WHEN 'workers' THEN
         DELETE FROM gristmill.worker w WHERE w.seen < v_now - interval '3600 seconds';

@@ -46,6 +46,7 @@ CREATE TABLE gristmill.queue (
     backoff_jitter boolean  NOT NULL DEFAULT true,
     id_window      interval NOT NULL DEFAULT '86400 seconds',
     keep_done      interval,
+    keep_result    interval,
     keep_failed    interval,
     relaxed        boolean  NOT NULL DEFAULT false,
     durable_claims boolean  NOT NULL DEFAULT false,
@@ -292,6 +293,38 @@ CREATE TABLE gristmill.checkpoint (
     toast.autovacuum_vacuum_cost_delay = 0
 );
 
+-- What came of tasks, as long as it is kept: for who waits ten minutes, and what a
+-- handler returned as long as its queue says. Apart from the done tasks, of which most
+-- queues keep none.
+CREATE TABLE gristmill.ending (
+    id       bigint      NOT NULL PRIMARY KEY,
+    queue    integer     NOT NULL,
+    ending   text COLLATE "C" NOT NULL,
+    encoding smallint,
+    value    bytea,
+    error    text,
+    until    timestamptz NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 1000,
+    toast.autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX ending_until ON gristmill.ending (until);
+
+-- Standing tasks whose end somebody waits for; looked at again at `until`. No key on
+-- purpose: two puts that want the same task's end never wait for each other.
+CREATE TABLE gristmill.wanted (
+    id    bigint      NOT NULL,
+    queue integer     NOT NULL,
+    until timestamptz NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX wanted_id ON gristmill.wanted (id);
+CREATE INDEX wanted_until ON gristmill.wanted (until);
+
 -- Settlements in a caller's transaction, carried out by a trigger as it commits:
 -- until then they hold nothing. Only their own transaction ever sees a row.
 CREATE TABLE gristmill.settling (
@@ -304,6 +337,8 @@ CREATE TABLE gristmill.settling (
     free    integer     NOT NULL,
     kept    integer     NOT NULL,
     now     timestamptz,
+    result  bytea,
+    result_encoding smallint,
     PRIMARY KEY (id, token)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,

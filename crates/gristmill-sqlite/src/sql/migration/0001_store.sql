@@ -203,6 +203,21 @@ CREATE TABLE gristmill_id (
 ) WITHOUT ROWID;
 CREATE INDEX gristmill_id_until ON gristmill_id (until);
 
+-- What came of tasks, for who waits and for as long as their queue says; and, while a
+-- task stands, that its end is wanted ('open'). A value lies behind eight bytes of
+-- checksum. until: forgotten then, or, while it is open, looked at again.
+CREATE TABLE gristmill_ending (
+    id       INTEGER PRIMARY KEY,
+    queue    INTEGER NOT NULL,
+    ending   TEXT    NOT NULL,
+    encoding INTEGER,
+    value    BLOB,
+    error    TEXT,
+    until    INTEGER NOT NULL
+);
+CREATE INDEX gristmill_ending_until ON gristmill_ending (until, id);
+CREATE INDEX gristmill_ending_open ON gristmill_ending (id) WHERE ending = 'open';
+
 -- Kept counts: what stands, then what happened since the queue was declared.
 CREATE TABLE gristmill_count (
     queue            INTEGER PRIMARY KEY,

@@ -60,7 +60,24 @@ SELECT e.id, q.name AS queue, e.state, e.blocked, e.key, e.grp AS "group", e.sou
        strftime('%Y-%m-%dT%H:%M:%S', e.resolved_at / 1000000, 'unixepoch')
            || printf('.%06dZ', e.resolved_at % 1000000) AS resolved_at,
        l.slot, e.history, e.payload AS raw,
-       (SELECT substr(t.checkpoint, 9) FROM gristmill_task t WHERE t.id = e.id) AS checkpoint
+       (SELECT substr(t.checkpoint, 9) FROM gristmill_task t WHERE t.id = e.id) AS checkpoint,
+       (SELECT CASE WHEN r.encoding = 0 AND json_valid(CAST(substr(r.value, 9) AS TEXT))
+                     THEN CAST(substr(r.value, 9) AS TEXT) END
+          FROM gristmill_ending r WHERE r.id = e.id) AS result
   FROM every e
   JOIN gristmill_queue q ON q.number = e.queue
   LEFT JOIN gristmill_lease l ON l.number = e.lease;
+
+-- What came of tasks, as long as it is kept: their end, what their handler returned as
+-- JSON where it is one (value always has the bytes), or the last error.
+CREATE VIEW gristmill_results AS
+SELECT e.id, q.name AS queue, e.ending AS state,
+       CASE WHEN e.encoding = 0 AND json_valid(CAST(substr(e.value, 9) AS TEXT))
+            THEN CAST(substr(e.value, 9) AS TEXT) END AS result,
+       e.error,
+       strftime('%Y-%m-%dT%H:%M:%S', e.until / 1000000, 'unixepoch')
+           || printf('.%06dZ', e.until % 1000000) AS kept_until,
+       substr(e.value, 9) AS value
+  FROM gristmill_ending e
+  JOIN gristmill_queue q ON q.number = e.queue
+ WHERE e.ending <> 'open';

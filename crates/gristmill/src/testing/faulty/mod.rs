@@ -60,7 +60,7 @@ macro_rules! verbs {
     };
 }
 verbs! {
-    Put, Claim, Settle, Extend, Checkpoint, Reclaim, Sweep, Reach, Wait, Find, Get, List, Operate, Import,
+    Put, Claim, Settle, Extend, Checkpoint, Endings, WaitEnded, Reclaim, Sweep, Reach, Wait, Find, Get, List, Operate, Import,
     DeclareQueue, OverrideQueue, ResetQueue, PauseQueue, RegisterContract, Queues, Stats, Minutes,
     DeclareSchedule, Schedules, RemoveSchedule, PauseSchedule, Fire, Campaign, Resign,
     ReportWorker, ForgetWorker, Workers, PublishAssignment, Assignment, Document,

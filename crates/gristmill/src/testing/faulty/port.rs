@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
-    DocumentList, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
-    WakeMark, WorkerId, WorkerReport, WorkerView,
+    DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
+    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
+    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
+    Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use super::{Faulty, Verb};
@@ -37,6 +37,14 @@ impl Store for Faulty {
 
     async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
         self.call(Verb::Checkpoint, self.inner.checkpoint(checkpoints)).await
+    }
+
+    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
+        self.call(Verb::Endings, self.inner.endings(ids)).await
+    }
+
+    async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {
+        self.call(Verb::WaitEnded, self.inner.wait_ended(since, timeout)).await
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

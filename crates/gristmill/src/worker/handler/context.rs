@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use gristmill_core::{
     ClaimedTask, FollowUp, Headers, Outcome, Payload, QueueName, SettleAnswer, Settlement, TaskId,
-    Timestamp, Token, WorkerId,
+    Timestamp, Token, Why, WorkerId,
 };
+use serde::Serialize;
 
 use crate::draft::{TRACEPARENT, TRACESTATE};
 use crate::inside::{Transaction, Within};
@@ -46,6 +47,8 @@ pub struct Context {
     follow_ups: Arc<Mutex<Vec<FollowUp>>>,
     /// What is kept for the next attempt, once somebody asked.
     notes: Arc<tokio::sync::Mutex<Option<Notes>>>,
+    /// What the handler returns.
+    returned: Arc<Mutex<Option<Payload>>>,
 }
 
 impl Context {
@@ -71,6 +74,7 @@ impl Context {
             lease,
             follow_ups: Arc::default(),
             notes: Arc::default(),
+            returned: Arc::default(),
         }
     }
 
@@ -158,6 +162,40 @@ impl Context {
         Ok(())
     }
 
+    /// Returns a value for whoever waits for the task ([`Put::wait`](crate::Put::wait))
+    /// or asks for it ([`Mill::result`]), instead of one said before: kept when the
+    /// attempt ends as done, as long as the queue says. At most 64 KiB as JSON.
+    ///
+    /// A handler of one task may return [`Json`](super::Json) instead.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON, or is too large.
+    pub fn result(&self, value: &impl Serialize) -> Result<(), Error> {
+        let json = serde_json::to_vec(value).map_err(|e| {
+            Error::Encode(Why::from("the result cannot be written as JSON").caused_by(e))
+        })?;
+        self.result_payload(Payload::json(json))
+    }
+
+    /// As [`Context::result`], with bytes as they are.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn result_payload(&self, value: Payload) -> Result<(), Error> {
+        if let Some(why) = self.mill().store().limits().refuse_result(&value) {
+            return Err(Error::Encode(why.into()));
+        }
+        *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        Ok(())
+    }
+
+    /// Whether whoever put the task waits for its end. A duplicate may have said so
+    /// since it was claimed; the store knows.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.task.settings.is_wanted()
+    }
+
     /// Settles this task as done, follow-ups included, inside your own
     /// transaction on the store's file or database: your effect and the task's end
     /// come true together, which makes the effect exactly-once. Await it (or, in a
@@ -206,6 +244,8 @@ impl Context {
             // Cloned: a settlement may have to be repeated.
             let follow_ups = self.follow_ups.lock().unwrap_or_else(PoisonError::into_inner);
             settlement.follow_ups.clone_from(&follow_ups);
+            let returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
+            settlement.result.clone_from(&returned);
         }
         settlement
     }

@@ -158,7 +158,6 @@ macro_rules! handlers {
             $($arg: FromAttempt<S> + Send + 'static,)*
         {
             async fn handle(&self, task: &ClaimedTask, context: &Context) -> Outcome {
-                let _ = context;
                 // An error and not a failure for good: a newer worker may read it.
                 let decoded = match decode::<T>(task) {
                     Ok(decoded) => decoded,
@@ -166,7 +165,7 @@ macro_rules! handlers {
                 };
                 (self.call)(decoded, $($arg::from_attempt(context, &self.state),)*)
                     .await
-                    .into_outcome()
+                    .end(context)
             }
         }
 

@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod checkpoint;
 pub(crate) mod context;
 pub(crate) mod function;
+pub(crate) mod json;
 pub mod layer;
 pub(crate) mod outcome;
 pub(crate) mod reason;

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use gristmill_core::{Outcome, When};
 
+use crate::worker::handler::context::Context;
 use crate::worker::handler::reason::IntoReason;
 
 /// What a handler may return: `Result<(), E>` for the usual case, `()` where
-/// nothing can go wrong, an
+/// nothing can go wrong, `Result<Json<T>, E>` or [`Json<T>`](super::Json) with a value
+/// for whoever waits for the task, an
 /// [`Outcome`] or `Result<Outcome, E>` when there is more to say than done or
 /// error. An `Err` goes to the queue's retry policy, with all its causes as the
 /// task's error ([`IntoReason`]).
@@ -22,6 +24,15 @@ use crate::worker::handler::reason::IntoReason;
 pub trait IntoOutcome<Kind> {
     /// The outcome meant.
     fn into_outcome(self) -> Outcome;
+
+    /// The same of one task's handler, whose context takes along what it returns.
+    fn end(self, context: &Context) -> Outcome
+    where
+        Self: Sized,
+    {
+        let _ = context;
+        self.into_outcome()
+    }
 }
 
 /// The kind of what cannot be an error.

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use gristmill_core::{
     Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Document, DocumentAnswer, DocumentChange, DocumentList,
-    ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership,
-    Limits, ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport,
-    PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName,
-    SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark,
-    WorkerId, WorkerReport, WorkerView,
+    Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
+    WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 use super::{Defect, Flawed};
@@ -40,6 +40,15 @@ impl Store for Flawed {
     async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
         self.write_the_unwritten().await?;
         self.flawed_checkpoint(checkpoints).await
+    }
+
+    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
+        self.write_the_unwritten().await?;
+        self.inner().endings(ids).await
+    }
+
+    async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {
+        self.inner().wait_ended(since, timeout).await
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

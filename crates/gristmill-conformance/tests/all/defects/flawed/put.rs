@@ -54,6 +54,15 @@ impl Flawed {
                 }
                 self.inner().put(request).await
             }
+            Defect::ForgetsWhoWaits => {
+                for task in &mut request.tasks {
+                    let said = std::mem::take(&mut task.settings);
+                    said.timeout().into_iter().for_each(|t| task.settings.set_timeout(t));
+                    said.max_attempts().into_iter().for_each(|n| task.settings.set_max_attempts(n));
+                    said.backoff().into_iter().for_each(|b| task.settings.set_backoff(b));
+                }
+                self.inner().put(request).await
+            }
             Defect::ForgetsOwnSettings => {
                 for task in &mut request.tasks {
                     if task.settings.fault().is_none() {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use gristmill_core::{
     Action, Became, Fire, FireAnswer, FollowUp, Operation, OperationAnswer, OperationReport,
-    Outcome, PutAnswer, PutRequest, QueueStats, Refusal, Result, Selection, SettleAnswer,
+    Outcome, Payload, PutAnswer, PutRequest, QueueStats, Refusal, Result, Selection, SettleAnswer,
     Settlement, State, Store, TaskId, When,
 };
 
@@ -15,12 +15,24 @@ impl Flawed {
         &self,
         mut settlements: Vec<Settlement>,
     ) -> Result<Vec<SettleAnswer>> {
+        if self.has(Defect::ForgetsResults) {
+            for settlement in &mut settlements {
+                let fits = |r: &gristmill_core::Payload| self.limits().refuse_result(r).is_none();
+                if settlement.result.as_ref().is_some_and(fits) {
+                    settlement.result = None;
+                }
+            }
+        }
         if settlements.len() > self.limits().settlements {
             return self.inner().settle(settlements).await;
         }
         for settlement in &mut settlements {
             self.mishear_settlement(settlement);
             self.spoil(settlement).await?;
+            let fits = |value: &Payload| self.limits().refuse_result(value).is_none();
+            if self.has(Defect::ForgetsResults) && settlement.result.as_ref().is_some_and(fits) {
+                settlement.result = None;
+            }
         }
         let given = settlements.clone();
         let mut answers = match self.defect {

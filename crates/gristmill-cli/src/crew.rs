@@ -116,8 +116,7 @@ impl Crew {
     fn wanted(&self, config: &Config, contracts: &Arc<Contracts>) -> Vec<Wanted> {
         let handled = config.queues.iter().filter_map(|queue| {
             let how = How {
-                command: queue.exec.clone()?,
-                stays: queue.stays,
+                means: queue.means.clone()?,
                 contracts: contracts.clone(),
                 store: queue.with_store.then(|| self.url.clone()),
             };
@@ -181,13 +180,11 @@ impl Post {
         }
         for ((queue, told), (_, how)) in self.queues.iter().zip(wanted.queues) {
             let before = told.now();
-            let changed = before.command != how.command
-                || before.stays != how.stays
-                || before.store != how.store;
+            let changed = before.means != how.means || before.store != how.store;
             // Contracts may have changed too, and are the newest either way.
             told.say(how);
             if changed {
-                changes.push(format!("queue {queue}: its command changed, for what starts now"));
+                changes.push(format!("queue {queue}: its handler changed, for what starts now"));
                 self.broken.forget(queue);
                 let _ = self.orders.send(Order::Serve(queue.clone()));
             }
@@ -197,7 +194,7 @@ impl Post {
 
 /// With a manager: how many processors all queues share.
 pub(crate) fn shared_processors(config: &Config) -> Option<usize> {
-    let handled = config.queues.iter().filter(|queue| queue.exec.is_some());
+    let handled = config.queues.iter().filter(|queue| queue.means.is_some());
     let all = handled.map(|queue| queue.processors).sum();
     config.manager().map(|manager| manager.processors.unwrap_or(all))
 }

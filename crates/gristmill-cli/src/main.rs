@@ -12,6 +12,7 @@ mod contracts;
 mod crew;
 mod exec;
 mod failure;
+mod hook;
 mod log;
 mod notify;
 mod output;

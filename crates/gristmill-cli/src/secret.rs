@@ -36,6 +36,9 @@ pub(crate) fn hidden_in_config(text: &str) -> String {
             (false, true) => Some(0),
             (false, false) => line.find("://").map(|at| at + "://".len()),
         };
+        // What requests are signed with, wherever it stands.
+        let named = line.find("secret:").map(|at| at + "secret:".len());
+        let from = [from, named, line.find("whsec_")].into_iter().flatten().min();
         // As wide as it was, so that what is underlined stays in its place.
         for (at, c) in line.char_indices() {
             let is_secret = from.is_some_and(|from| at >= from) && !c.is_whitespace();
@@ -74,6 +77,9 @@ mod tests {
             "{store: 'postgres://me:s3cret@h', queues: []}",
             "\"store\" : s3cret",
             "queues: [{name: a, exec: curl https://me:s3cret@h}]",
+            "queues:\n  - name: a\n    secret: s3cret",
+            "queues:\n  - name: a\n    secret:\n      whsec_s3cret",
+            "queues: [{name: a, secret: s3cret, http: x}]",
         ] {
             assert!(!hidden_in_config(text).contains("s3cret"), "{text}");
         }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::Session;
 use crate::config::{self, Config, Kept, QueueConfig};
+use crate::exec::Means;
 use crate::failure::Failure;
 use crate::output::table;
 use crate::secret::hidden;
@@ -75,12 +76,7 @@ fn places(session: &Session, config: &Config, values: &mut Vec<Shown>) -> Result
         (Some(asked), _) => add("store", asked.to_string(), asked_by()),
         (None, Some((url, kept))) => {
             let line = config.lines.line("store").unwrap_or(1);
-            let kept = match kept {
-                Kept::Here => None,
-                Kept::Environment(variable) => Some(format!("variable {variable}")),
-                Kept::File(file) => Some(format!("file {}", file.display())),
-            };
-            add("store", url.to_string(), ComesFrom::File(line, kept));
+            add("store", url.to_string(), ComesFrom::File(line, kept_in(kept)));
         }
         (None, None) => add("store", store::default().to_string(), ComesFrom::Default),
     }
@@ -113,6 +109,14 @@ fn places(session: &Session, config: &Config, values: &mut Vec<Shown>) -> Result
     Ok(())
 }
 
+fn kept_in(kept: &Kept) -> Option<String> {
+    match kept {
+        Kept::Here => None,
+        Kept::Environment(variable) => Some(format!("variable {variable}")),
+        Kept::File(file) => Some(format!("file {}", file.display())),
+    }
+}
+
 fn asked_by() -> ComesFrom {
     let is_flag = |word: String| word == "--store" || word.starts_with("--store=");
     let mut words = std::env::args_os().filter_map(|word| word.into_string().ok());
@@ -132,9 +136,22 @@ fn of_queue(queue: &QueueConfig, config: &Config, values: &mut Vec<Shown>) {
     let said =
         |name: &str| line(name).map_or(ComesFrom::Default, |line| ComesFrom::File(line, None));
     // A command may hold a URL with a password.
-    add("exec", queue.exec.as_deref().map_or_else(|| "none".to_owned(), hidden), said("exec"));
-    let mode = if queue.stays { "stream" } else { "task" };
+    let none = || "none".to_owned();
+    let (exec, mode, http) = match &queue.means {
+        Some(Means::Program(command)) => (hidden(command), "task", none()),
+        Some(Means::Stays(command)) => (hidden(command), "stream", none()),
+        Some(Means::Hook(hook)) => (none(), "task", hook.to_string()),
+        None => (none(), "task", none()),
+    };
+    add("exec", exec, said("exec"));
     add("mode", mode.to_owned(), said("mode"));
+    add("http", http, said("http"));
+    let secret = if queue.secret_kept.is_some() { "(not shown)" } else { "none" };
+    let from = match (&queue.secret_kept, line("secret")) {
+        (Some(kept), Some(line)) => ComesFrom::File(line, kept_in(kept)),
+        _ => ComesFrom::Default,
+    };
+    add("secret", secret.to_owned(), from);
     add("processors", queue.processors.to_string(), said("processors"));
     add("with_store", queue.with_store.to_string(), said("with_store"));
     let contract = config.contract.queue(queue.name.as_str());

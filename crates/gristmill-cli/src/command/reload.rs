@@ -134,7 +134,7 @@ impl Reload {
     fn read(&self) -> Result<Config, Failure> {
         let mut new = config::read(&self.file)?;
         if !self.handles {
-            new.queues.iter_mut().for_each(|queue| queue.exec = None);
+            new.queues.iter_mut().for_each(|queue| queue.means = None);
         }
         Ok(new)
     }

@@ -58,7 +58,7 @@ impl Up {
         }
         let mut config = config::read(&self.config)?;
         if !self.handles {
-            config.queues.iter_mut().for_each(|queue| queue.exec = None);
+            config.queues.iter_mut().for_each(|queue| queue.means = None);
         }
         Ok(config)
     }
@@ -74,13 +74,13 @@ impl Up {
         }
         if listen == Listen::Off
             && config.schedules.is_empty()
-            && config.queues.iter().all(|queue| queue.exec.is_none())
+            && config.queues.iter().all(|queue| queue.means.is_none())
         {
             return Err(Failure::new(
                 Exit::Usage,
                 "config",
                 "no queue has a handler, there are no schedules, and HTTP is off: give a queue an \
-                 'exec:' command, or say an address with 'listen:'",
+                 'exec:' command or an 'http:' URL, or say an address with 'listen:'",
             ));
         }
         let port = take(listen).await?;
@@ -350,7 +350,7 @@ fn introduce(
     let queues: Vec<String> = config
         .queues
         .iter()
-        .map(|queue| match queue.exec {
+        .map(|queue| match queue.means {
             Some(_) if shared.is_some() => queue.name.to_string(),
             Some(_) => {
                 format!("{} ({})", queue.name, count(queue.processors as u64, "processor"))

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{Session, text};
 use crate::args::WorkArgs;
 use crate::contracts::Contracts;
-use crate::exec::{Broken, Children, Exec, How, Stays, Told};
+use crate::exec::{Broken, Children, Exec, How, Means, Stays, Told};
 use crate::failure::{Exit, Failure};
 use crate::output::count;
 use crate::serve::{Beside, Staffed, Tell, admit, say, serve, take};
@@ -88,8 +88,11 @@ impl Work {
         let (tells, broken) = Broken::new();
         let handler = Arc::new(Exec {
             told: Told::new(How {
-                command: self.exec.clone(),
-                stays: self.stream,
+                means: if self.stream {
+                    Means::Stays(self.exec.clone())
+                } else {
+                    Means::Program(self.exec.clone())
+                },
                 contracts: Arc::new(Contracts::of(&mill).await?),
                 store: self.with_store.then(|| session.url()),
             }),

@@ -6,6 +6,7 @@
 //! The dashboard will be a further field of the top level.
 
 mod contracts;
+mod handler;
 mod kept;
 mod lines;
 mod manager;
@@ -21,6 +22,7 @@ use gristmill_contract::yaml::{self, Fields, Mistakes, Node, queue_settings};
 use gristmill_contract::{Contract, ContractError};
 use gristmill_server::Listen;
 
+use crate::exec::Means;
 use crate::failure::Failure;
 use crate::secret::hidden_in_config;
 use kept::Given;
@@ -71,10 +73,10 @@ impl Config {
 pub(crate) struct QueueConfig {
     pub(crate) name: QueueName,
     pub(crate) settings: SettingsPatch,
-    /// The handler's command; without one, tasks wait for another worker.
-    pub(crate) exec: Option<String>,
-    /// The handler's program stays, and is given one task after the other.
-    pub(crate) stays: bool,
+    /// Its handler; without one, tasks wait for another worker.
+    pub(crate) means: Option<Means>,
+    /// Where the secret is kept that requests are signed with.
+    pub(crate) secret_kept: Option<Kept>,
     /// The handler is told the store's URL.
     pub(crate) with_store: bool,
     pub(crate) processors: usize,
@@ -88,8 +90,8 @@ impl QueueConfig {
         QueueConfig {
             name,
             settings,
-            exec: None,
-            stays: false,
+            means: None,
+            secret_kept: None,
             with_store: false,
             processors: 1,
             only_in_contract: true,
@@ -216,7 +218,7 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
         config.metrics = listen(&mut top, "metrics", &mut mistakes);
         contracts = contracts::read(&mut top, folder, &mut config, &mut mistakes);
         for node in top.list("queues", &mut mistakes) {
-            queue(node, &mut config, &mut mistakes);
+            queue(node, folder, &mut config, &mut mistakes);
         }
         contracts::add_queues(&mut config);
         for node in top.list("schedules", &mut mistakes) {
@@ -240,7 +242,7 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
         ];
         if let Some(at) = top.node("handlers") {
             // What others call so stands elsewhere here.
-            let why = "a handler stands with its queue: write 'exec:' below the queue's 'name:'";
+            let why = "a handler stands with its queue: write 'exec:' or 'http:' below the queue's 'name:'";
             mistakes.add(at, format!("handlers: {why}"));
             known.push("handlers");
         }
@@ -278,7 +280,7 @@ fn listen(top: &mut Fields<'_>, name: &str, mistakes: &mut Mistakes) -> Option<L
     }
 }
 
-fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
+fn queue(node: &Node, folder: &Path, config: &mut Config, mistakes: &mut Mistakes) {
     let Some(mut fields) = Fields::of(node, "a queue", mistakes) else { return };
     let name = fields.required_text("name", mistakes).and_then(|(name, at)| {
         QueueName::new(&name).map_err(|error| mistakes.add(at, error.to_string())).ok()
@@ -289,24 +291,7 @@ fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
         mistakes.add(node, format!("queue '{name}' is declared twice: keep one"));
     }
     let settings = fields.node("settings").map(|node| queue_settings(node, mistakes).0);
-    let exec = fields.text("exec", mistakes);
-    if let (Some(command), Some(at)) = (&exec, fields.node("exec"))
-        && command.trim().is_empty()
-    {
-        mistakes.add(at, "exec is empty: give a command, or leave it out".to_owned());
-    }
-    let stays = match fields.text("mode", mistakes).as_deref() {
-        None | Some("task") => false,
-        Some("stream") => true,
-        Some(_) => {
-            let at = fields.node("mode").unwrap_or(node);
-            mistakes.add(at, "mode is task (a program each) or stream (one that stays)".to_owned());
-            false
-        }
-    };
-    if let (None, Some(at)) = (&exec, fields.node("mode")) {
-        mistakes.add(at, "mode goes with exec: give the command, or leave it out".to_owned());
-    }
+    let (means, secret_kept) = handler::read(&mut fields, node, folder, config, mistakes);
     let with_store = match fields.text("with_store", mistakes).as_deref() {
         None | Some("false") => false,
         Some("true") => true,
@@ -317,13 +302,14 @@ fn queue(node: &Node, config: &mut Config, mistakes: &mut Mistakes) {
         }
     };
     let processors = fields.number("processors", 1..=PROCESSORS_MAX, mistakes).unwrap_or(1);
-    fields.done(&["name", "settings", "exec", "mode", "with_store", "processors"], mistakes);
+    let known = ["name", "settings", "exec", "mode", "http", "secret", "with_store", "processors"];
+    fields.done(&known, mistakes);
     if let Some(name) = name {
         config.queues.push(QueueConfig {
             name,
             settings: settings.unwrap_or_default(),
-            exec,
-            stays,
+            means,
+            secret_kept,
             with_store,
             processors: usize::try_from(processors).unwrap_or(1),
             only_in_contract: false,
@@ -364,8 +350,8 @@ seed:
         assert_eq!(emails.settings.max_attempts, Some(Some(3)));
         assert_eq!(emails.settings.backoff.map(|b| b.jitter), Some(false));
         assert_eq!(emails.settings.keep_done, Some(None));
-        assert_eq!((emails.exec.as_deref(), emails.processors), (Some("cat"), 2));
-        assert!(emails.stays);
+        assert_eq!(emails.means, Some(Means::Stays("cat".to_owned())));
+        assert_eq!(emails.processors, 2);
         let manager = config.manager().expect("a manager");
         assert_eq!((manager.processors, manager.every), (Some(6), Some(Duration::from_secs(1))));
         let seed = config.seed.first().expect("a seed");

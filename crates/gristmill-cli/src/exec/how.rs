@@ -6,13 +6,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gristmill::StoreUrl;
 
 use crate::contracts::Contracts;
+use crate::hook::Hook;
+
+/// By what tasks are handled.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Means {
+    /// By a command that is run for each.
+    Program(String),
+    /// By a command that stays, and is given one after the other.
+    Stays(String),
+    /// By a URL.
+    Hook(Arc<Hook>),
+}
 
 /// How tasks are handled.
 #[derive(Debug)]
 pub(crate) struct How {
-    pub(crate) command: String,
-    /// The program stays, and is given one task after the other.
-    pub(crate) stays: bool,
+    pub(crate) means: Means,
     /// Programs get JSON where a contract knows how.
     pub(crate) contracts: Arc<Contracts>,
     /// The store's URL, for handlers that shall have it.

@@ -7,7 +7,8 @@
 //!   anything else, or a signal: error             served no more, the task given back
 //! ```
 //!
-//! Or a program that stays and is given one task after the other ([`stays`]).
+//! Or a program that stays and is given one task after the other ([`stays`]), or a URL
+//! ([`crate::hook`]).
 
 mod broken;
 mod group;
@@ -20,6 +21,7 @@ mod runs;
 mod starter;
 mod stays;
 mod tail;
+mod task_json;
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -35,12 +37,13 @@ use gristmill::{Encoding, Mill};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
+use crate::hook::Verdict;
 use crate::stderr;
 pub(crate) use broken::{Broken, BrokenHandler};
 use group::Group;
 pub(crate) use group::Leaving;
 pub(crate) use handler::become_one;
-pub(crate) use how::{How, Told};
+pub(crate) use how::{How, Means, Told};
 use kept::{KeptFile, KeptFiles};
 use output::Output;
 pub(crate) use runs::Runs;
@@ -80,7 +83,7 @@ pub(crate) struct Children {
     pub(crate) closing: Closing,
 }
 
-/// Runs a command for each task.
+/// Handles tasks by what its configuration says: a command, one that stays, or a URL.
 #[derive(Debug)]
 pub(crate) struct Exec {
     pub(crate) told: Told,
@@ -107,9 +110,20 @@ impl Handler for Exec {
         };
         let encoding = if view.is_some() { Encoding::Json } else { task.payload.encoding };
         let payload = view.map_or_else(|| task.payload.bytes.clone(), Bytes::from);
-        if how.stays {
-            return self.stay(task, context, &how, encoding, &payload).await;
-        }
+        let command = match &how.means {
+            Means::Program(command) => command,
+            Means::Stays(command) => {
+                return self.stay(command, task, context, &how, encoding, &payload).await;
+            }
+            Means::Hook(hook) => {
+                return match task_json::line(task, context, encoding, &payload) {
+                    Ok(line) => {
+                        self.judged(hook.handle(task, context, line).await, task, context).await
+                    }
+                    Err(error) => Outcome::Error(error),
+                };
+            }
+        };
         let mut kept = match self.children.kept.of(task) {
             Ok(kept) => kept,
             Err(error) => return Outcome::Error(format!("no place for a checkpoint: {error}")),
@@ -117,7 +131,8 @@ impl Handler for Exec {
         let is_result = self.is_result(context).await;
         let output =
             if is_result || self.output_to_stderr { Stdio::piped() } else { Stdio::inherit() };
-        let command = self.command(&how, task, context, encoding, &payload, &kept);
+        let command =
+            self.command(program(command, &how), task, context, encoding, &payload, &kept);
         let started = match command.map(|mut command| {
             command.stdout(output);
             command
@@ -181,14 +196,13 @@ impl Handler for Exec {
 impl Exec {
     fn command(
         &self,
-        how: &How,
+        mut command: Command,
         task: &ClaimedTask,
         context: &Context,
         encoding: Encoding,
         payload: &[u8],
         kept: &KeptFile,
     ) -> std::io::Result<Command> {
-        let mut command = program(how);
         command.stdin(input::of(payload)?);
         command.env("GRISTMILL_CHECKPOINT", kept.path());
         let number = |n: Option<u32>| n.map(|n| n.to_string());
@@ -218,8 +232,8 @@ impl Exec {
 
     /// A program that stays hears of its tasks by their lines alone. We may run inside
     /// another handler and have inherited what that one was told.
-    fn staying(&self, how: &How) -> Command {
-        let mut command = program(how);
+    fn staying(&self, command: &str, how: &How) -> Command {
+        let mut command = program(command, how);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let inherited = std::env::vars_os().map(|(name, _)| name).filter(|name| {
             let name = name.to_string_lossy();
@@ -264,6 +278,22 @@ impl Exec {
         }
     }
 
+    /// What a URL's answer makes of the task.
+    async fn judged(&self, verdict: Verdict, task: &ClaimedTask, context: &Context) -> Outcome {
+        match verdict {
+            Verdict::Done => Outcome::Done,
+            Verdict::Fail(why) => Outcome::Fail(why),
+            Verdict::Error(why) => Outcome::Error(why),
+            Verdict::Release(after) => {
+                let after = match after {
+                    Some(after) => after,
+                    None => self.wait_of(task, context).await,
+                };
+                Outcome::Release { at: Some(When::After(after)), started: true }
+            }
+        }
+    }
+
     /// How long a task waits that is given back and says no time.
     async fn wait_of(&self, task: &ClaimedTask, context: &Context) -> Duration {
         let backoff = match task.settings.backoff() {
@@ -302,8 +332,8 @@ impl Exec {
 
 /// A handler's command, in a group of its own: Ctrl-C in our terminal is ours to hear,
 /// and what the program starts can be ended with it.
-fn program(how: &How) -> Command {
-    let mut command = handler::command(&how.command);
+fn program(command: &str, how: &How) -> Command {
+    let mut command = handler::command(command);
     command.stderr(Stdio::piped()).process_group(0);
     for name in OURS {
         command.env_remove(name);

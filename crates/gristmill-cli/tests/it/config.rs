@@ -26,7 +26,7 @@ const BROKEN: &[Broken] = &[
     // The top.
     (b"queues: [{name: a}]\nqueues: []\n", "2:1", "'queues' is said twice", "keep one"),
     (b"queues: [{name: a}]\nsede: []\n", "2:1", "no field 'sede'", "did you mean 'seed'?"),
-    (b"queues: [{name: a}]\nhandlers: {b: cat}\n", "2:11", "handlers", "write 'exec:' below"),
+    (b"queues: [{name: a}]\nhandlers: {b: cat}\n", "2:11", "handlers", "write 'exec:' or 'http:' below"),
     (b"queues: {name: a}\n", "1:9", "queues wants a list", "begin with '- '"),
     (b"store: mysql://h/d\nqueues: [{name: a}]\n", "1:8", "no store 'mysql:'", "use memory:, sqlite:"),
     (b"store: [a.db]\nqueues: [{name: a}]\n", "1:8", "store wants a text, not a list", "write it behind"),

@@ -17,6 +17,7 @@ mod copy;
 mod doctor;
 mod exec;
 mod files;
+mod hook;
 mod http;
 mod http_page;
 mod init;

@@ -46,7 +46,7 @@ seed:
     let said = Running::until(&mut up.stderr, "gristmill.yaml was taken").join("\n");
     for part in [
         "queue emails: max_attempts: 2 -> 7",
-        "queue emails: its command changed",
+        "queue emails: its handler changed",
         "emails: processors: 1 -> 3",
         "queue reports: declared",
         "schedule nightly: declared",

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gristmill::Encoding;
-use gristmill::port::{ClaimedTask, Headers, Limits};
+use gristmill::port::{ClaimedTask, Limits};
 use gristmill::worker::Context;
-use gristmill_contract::{base64, duration};
-use serde::{Deserialize, Serialize};
+use gristmill_contract::duration;
+use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
+
+use super::super::task_json;
 
 /// Which version of all this is spoken.
 const VERSION: u64 = 1;
@@ -23,30 +24,6 @@ const VERSION: u64 = 1;
 /// Most bytes of a line, in both directions: twice what a payload may have.
 pub(super) fn most() -> usize {
     2 * Limits::default().payload_bytes
-}
-
-/// A task as the program gets it.
-#[derive(Serialize)]
-struct TaskLine<'a> {
-    id: &'a str,
-    queue: &'a str,
-    attempt: u32,
-    key: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    group: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    concurrent: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    slot: Option<u32>,
-    headers: &'a Headers,
-    encoding: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload_base64: Option<String>,
-    timeout_ms: u64,
 }
 
 /// The line that gives a task to the program.
@@ -59,31 +36,7 @@ pub(super) fn of_task(
     encoding: Encoding,
     payload: &[u8],
 ) -> Result<Vec<u8>, String> {
-    // What says that it is JSON and is not would end the line's.
-    let json: Option<&RawValue> = match encoding {
-        Encoding::Json => serde_json::from_slice(payload).ok(),
-        _ => None,
-    };
-    let left = context.deadline.saturating_duration_since(std::time::Instant::now());
-    let line = TaskLine {
-        id: &task.id.to_string(),
-        queue: context.queue.as_str(),
-        attempt: task.attempt,
-        key: task.key.as_deref(),
-        group: task.group.as_deref(),
-        source: task.source.as_deref(),
-        concurrent: task.concurrent,
-        slot: task.slot,
-        headers: &task.headers,
-        encoding: encoding.to_string(),
-        payload: json,
-        payload_base64: json.is_none().then(|| base64::encode(payload)),
-        timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
-    };
-    let mut line = serde_json::to_vec(&line).map_err(|error| error.to_string())?;
-    // Between the parts of a payload that was written over several lines; within a text
-    // JSON has no such byte.
-    line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    let mut line = task_json::line(task, context, encoding, payload)?;
     line.push(b'\n');
     if line.len() > most() {
         let (bytes, most) = (line.len(), most());

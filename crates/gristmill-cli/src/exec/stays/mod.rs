@@ -128,13 +128,14 @@ impl super::Exec {
     /// Has a program that stays handle the task.
     pub(super) async fn stay(
         &self,
+        command: &str,
         task: &ClaimedTask,
         context: &Context,
         how: &How,
         encoding: Encoding,
         payload: &[u8],
     ) -> Outcome {
-        let what = What { command: how.command.clone(), store: how.store.clone() };
+        let what = What { command: command.to_owned(), store: how.store.clone() };
         let mut not_shown = 0;
         let (child, reply) = loop {
             let child = match self.program(context, how, &what).await {
@@ -242,7 +243,7 @@ impl super::Exec {
 
     async fn start(&self, context: &Context, how: &How, what: &What) -> Result<Child, Without> {
         let failed = |error| Without::Error(format!("sh could not be started: {error}"));
-        let command = self.staying(how);
+        let command = self.staying(&what.command, how);
         let started = starter::start(command).await.map_err(failed)?;
         let (hints, mut hinted) = mpsc::unbounded_channel::<String>();
         // Not to hold what holds the program.

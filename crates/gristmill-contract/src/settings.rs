@@ -31,6 +31,8 @@ pub const NAMES: &[&str] = &[
     "batch_size",
     "count",
     "slots",
+    "concurrency",
+    "concurrency_per",
     "processors.min",
     "processors.max",
     "processors.weight",
@@ -74,6 +76,8 @@ pub fn set(patch: &mut SettingsPatch, name: &str, text: &str) -> Result<(), Stri
         "batch_size" => patch.batch_size = Some(number(text).map_err(wrong)?),
         "count" => patch.count = Some(yes_or_no(text).map_err(wrong)?),
         "slots" => patch.slots = Some(optional(text, number).map_err(wrong)?),
+        "concurrency" => patch.concurrency = Some(optional(text, number).map_err(wrong)?),
+        "concurrency_per" => patch.concurrency_per = Some(word(text).map_err(wrong)?),
         "processors.min" => patch.processors_min = Some(number(text).map_err(wrong)?),
         "processors.max" => patch.processors_max = Some(optional(text, number).map_err(wrong)?),
         "processors.weight" => patch.processors_weight = Some(number(text).map_err(wrong)?),
@@ -174,6 +178,8 @@ pub fn said(patch: &SettingsPatch) -> Vec<&'static str> {
         "batch_size" => p.batch_size.is_some(),
         "count" => p.count.is_some(),
         "slots" => p.slots.is_some(),
+        "concurrency" => p.concurrency.is_some(),
+        "concurrency_per" => p.concurrency_per.is_some(),
         "processors.min" => p.processors_min.is_some(),
         "processors.max" => p.processors_max.is_some(),
         "processors.weight" => p.processors_weight.is_some(),
@@ -214,6 +220,8 @@ pub fn all(settings: &Settings) -> Vec<(&'static str, String)> {
         ("batch_size", settings.batch_size.to_string()),
         ("count", settings.count.to_string()),
         ("slots", plain(settings.slots.map(u64::from))),
+        ("concurrency", plain(settings.concurrency.map(u64::from))),
+        ("concurrency_per", settings.concurrency_per.to_string()),
         ("processors.min", settings.processors_min.to_string()),
         ("processors.max", plain(settings.processors_max.map(u64::from))),
         ("processors.weight", settings.processors_weight.to_string()),
@@ -253,7 +261,7 @@ mod tests {
     fn every_name_is_understood() {
         for name in NAMES {
             let mut patch = SettingsPatch::default();
-            let fits = ["5s", "5", "true", "full", "durable", "pending", "skip"]
+            let fits = ["5s", "5", "true", "full", "durable", "pending", "skip", "group"]
                 .iter()
                 .any(|text| set(&mut patch, name, text).is_ok());
             assert!(fits && !patch.is_empty(), "{name}");
@@ -271,6 +279,7 @@ mod tests {
             ("unique=maybe", "not one of pending, active"),
             ("count=2", "neither true nor false"),
             ("slots=-1", "not a whole number"),
+            ("concurrency_per=task", "not one of queue, group"),
         ] {
             let error = from_words(&[word.to_owned()]).expect_err(word);
             assert!(error.contains(part), "{error}");

@@ -13,7 +13,8 @@ use crate::{
 pub struct ClaimRequest {
     /// From which queue.
     pub queue: QueueName,
-    /// At most this many. A queue with `count` or `slots` gives one at a time.
+    /// At most this many. A queue with `count` or `slots` gives one at a time, one with
+    /// a limit what is free.
     pub max: usize,
     /// How long the lease lasts; the queue's own when not said.
     pub lease: Option<Duration>,

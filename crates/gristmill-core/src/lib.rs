@@ -74,7 +74,7 @@ pub use schedule::{
     Fire, FireAnswer, Missed, Overlap, Rule, Schedule, ScheduleDeclaration, TaskOptions,
 };
 pub use settings::{
-    Backoff, Binding, Claims, Durability, OnDuplicate, Settings, SettingsError, SettingsPatch,
+    Backoff, Binding, Claims, Durability, OnDuplicate, Per, Settings, SettingsError, SettingsPatch,
     Unique,
 };
 pub use settlement::{Became, ExtendAnswer, Extension, Outcome, SettleAnswer, Settlement, When};

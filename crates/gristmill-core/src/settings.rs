@@ -48,6 +48,16 @@ pub enum Claims {
     Durable,
 }
 
+/// What a limit holds for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Per {
+    /// The queue as a whole.
+    #[default]
+    Queue,
+    /// Each of its groups by itself; tasks without one are a group, too.
+    Group,
+}
+
 /// The words of an enumeration, both ways.
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
@@ -84,6 +94,7 @@ words!(Unique { Pending = "pending", Active = "active" });
 words!(OnDuplicate { Skip = "skip", Replace = "replace", Postpone = "postpone" });
 words!(Durability { Full = "full", Relaxed = "relaxed" });
 words!(Claims { Async = "async", Durable = "durable" });
+words!(Per { Queue = "queue", Group = "group" });
 
 /// How long a task waits after an error: `base × 2ⁿ`, at most `cap`, spread
 /// evenly between nothing and that (full jitter) so that many failed at once
@@ -210,6 +221,10 @@ settings! {
     count: bool = false;
     /// Most of a group that may run at once, each with a number below it.
     slots: Option<u32> = None;
+    /// Most tasks under lease at once, over all workers; `None` is without limit.
+    concurrency: Option<u32> = None;
+    /// Whether that is of the queue, or of each group.
+    concurrency_per: Per = Per::Queue;
     /// Least processors the manager leaves on this queue.
     processors_min: u32 = 0;
     /// Most processors on this queue; `None` is without limit.
@@ -228,6 +243,9 @@ settings! {
 pub const LEASE_MIN: Duration = Duration::from_millis(100);
 /// Longest lease, timeout, backoff or window.
 pub const SPAN_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// Most tasks that a limit can let run at once: a claim counts what is under lease.
+pub const CONCURRENCY_MAX: u32 = 100_000;
 
 /// Why a lease cannot have this length, if so.
 #[must_use]
@@ -251,10 +269,35 @@ impl Settings {
     }
 
     /// Whether a claim must survive a power cut before it is answered: where its
-    /// number is a fence, and where a slot could be held twice.
+    /// number is a fence, where a slot could be held twice, and where more could
+    /// run than may.
     #[must_use]
     pub fn claims_are_durable(&self) -> bool {
-        self.claims == Claims::Durable || self.slots.is_some()
+        self.claims == Claims::Durable || self.slots.is_some() || self.is_limited()
+    }
+
+    /// Whether a claim may have to leave tasks that are due, because of others.
+    #[must_use]
+    pub const fn is_limited(&self) -> bool {
+        self.concurrency.is_some()
+    }
+
+    /// Whether tasks under lease are counted by group.
+    #[must_use]
+    pub fn counts_groups(&self) -> bool {
+        self.concurrency.is_some() && self.concurrency_per == Per::Group
+    }
+
+    /// Whether claims look at groups, so that tasks must be found by them.
+    #[must_use]
+    pub fn is_grouped(&self) -> bool {
+        self.slots.is_some() || self.counts_groups()
+    }
+
+    /// Whether the end of an attempt makes room for another task.
+    #[must_use]
+    pub const fn ends_make_room(&self) -> bool {
+        self.slots.is_some() || self.concurrency.is_some()
     }
 
     /// Checks what no single value shows.
@@ -300,6 +343,14 @@ impl Settings {
         if self.slots.is_some_and(|n| n == 0 || n > 10_000) {
             return fail("slots must be from 1 to 10000".to_owned());
         }
+        if self.concurrency.is_some_and(|n| n == 0 || n > CONCURRENCY_MAX) {
+            return fail(format!("concurrency must be from 1 to {CONCURRENCY_MAX}"));
+        }
+        if self.concurrency.is_some() && self.slots.is_some() {
+            return fail(
+                "concurrency and slots both limit what runs at once: say one of them".to_owned(),
+            );
+        }
         if self.processors_max.is_some_and(|max| max < self.processors_min) {
             return fail("processors: the maximum is below the minimum".to_owned());
         }
@@ -333,11 +384,13 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_durable_where_said_or_where_slots_are() {
-        let durable =
-            |claims, slots| Settings { claims, slots, ..Settings::default() }.claims_are_durable();
-        assert!(!durable(Claims::Async, None));
-        assert!(durable(Claims::Durable, None) && durable(Claims::Async, Some(3)));
+    fn claims_are_durable_where_said_or_where_something_is_limited() {
+        let durable = |claims, slots, concurrency| {
+            Settings { claims, slots, concurrency, ..Settings::default() }.claims_are_durable()
+        };
+        assert!(!durable(Claims::Async, None, None));
+        assert!(durable(Claims::Durable, None, None) && durable(Claims::Async, Some(3), None));
+        assert!(durable(Claims::Async, None, Some(3)));
     }
 
     #[test]
@@ -358,5 +411,12 @@ mod tests {
         };
         let error = settings.check().expect_err("contradiction");
         assert!(error.to_string().contains("unique: pending"), "{error}");
+        let limits = |slots, concurrency| {
+            let settings = Settings { slots, concurrency, ..Settings::default() };
+            settings.check().map_err(|error| error.to_string())
+        };
+        assert!(limits(Some(2), Some(2)).is_err_and(|e| e.contains("say one of them")));
+        assert!(limits(None, Some(0)).is_err_and(|e| e.contains("from 1 to")));
+        assert_eq!(limits(None, Some(CONCURRENCY_MAX)), Ok(()));
     }
 }

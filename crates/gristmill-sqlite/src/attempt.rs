@@ -38,8 +38,8 @@ impl Write<'_, '_> {
             row.error = error;
         }
         self.delta(queue.number).processing -= 1;
-        if queue.settings.slots.is_some() {
-            // A slot is free again: a task of the group may be claimable.
+        if queue.settings.ends_make_room() {
+            // Another task may be claimable now.
             self.wake(queue);
         }
         match next {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gristmill_core::claim::{damaged, token_claimed_before};
+use gristmill_core::policy::room;
 use gristmill_core::{Claim, ClaimRequest, Outcome, Queue, Result, Settlement, TaskId};
 
 use crate::codec;
@@ -105,8 +106,14 @@ impl Write<'_, '_> {
                 None => (Vec::new(), None),
             }),
             None => {
-                let most = request.most(&queue.settings, self.limits);
-                Ok((self.pick_batch(queue, most, source)?, None))
+                let asked = request.most(&queue.settings, self.limits);
+                let most = room::of_queue(asked, &queue.settings, || self.leased(queue))?;
+                let picked = match (most, queue.settings.is_grouped()) {
+                    (0, _) => Vec::new(),
+                    (_, true) => self.pick_by_group(queue, most, source)?,
+                    (_, false) => self.pick_batch(queue, most, source)?,
+                };
+                Ok((picked, None))
             }
         }
     }
@@ -119,8 +126,8 @@ impl Write<'_, '_> {
         for one in picked {
             delta.in_order(one.delayed, -1);
         }
-        // With one source, or slots, others stand in between.
-        if scattered || queue.settings.slots.is_some() {
+        // With one source, or where groups are looked at, others stand in between.
+        if scattered || queue.settings.is_grouped() {
             self.db.with(Sql::ReadyLeave, |statement| {
                 for one in picked {
                     let task = &one.task;

@@ -68,7 +68,7 @@ impl Write<'_, '_> {
         if created {
             self.db.run(Sql::CountNew, bind!(CountNew { queue: queue.number }))?;
         }
-        if before.slots.is_none() && queue.settings.slots.is_some() {
+        if !before.is_grouped() && queue.settings.is_grouped() {
             self.db.run(Sql::ReadyRegroup, bind!(ReadyRegroup { queue: queue.number }))?;
         }
         if before.bind != queue.settings.bind {

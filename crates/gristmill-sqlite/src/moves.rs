@@ -33,7 +33,8 @@ impl Write<'_, '_> {
     /// A task enters the claim order.
     pub(crate) fn enter(&mut self, queue: &Queue, entry: &Entry<'_>) -> Result<()> {
         let delayed = entry.run_at > self.now;
-        let group = queue.settings.slots.map(|_| entry.group.unwrap_or_default());
+        let grouped = queue.settings.is_grouped();
+        let group = grouped.then(|| entry.group.unwrap_or_default());
         self.db.run(
             Sql::PutReady,
             bind!(PutReady {
@@ -66,7 +67,7 @@ impl Write<'_, '_> {
     pub(crate) fn enter_gathered(&mut self, queue: &Queue) -> Result<()> {
         let Some(Unentered(some)) = &mut self.unentered else { return Ok(()) };
         let Some((first, last)) = some.take() else { return Ok(()) };
-        let slotted = queue.settings.slots.is_some();
+        let slotted = queue.settings.is_grouped();
         self.db.run(
             Sql::PutReadyMany,
             bind!(PutReadyMany { slotted, now: self.now.as_micros(), first, last }),

@@ -206,7 +206,7 @@ impl Write<'_, '_> {
         for key in keys {
             self.unblock(&queue, &key)?;
         }
-        if queue.settings.slots.is_some() {
+        if queue.settings.ends_make_room() {
             self.wake(&queue);
         }
         Ok(true)

@@ -126,9 +126,10 @@ statements! {
         ReadyNextDue = "ready_next_due", (queue, priority, now) -> (run_at);
         ReadyNextDueSource = "ready_next_due_source", (queue, priority, now, source) -> (run_at);
         ReadyNextGroup = "ready_next_group", (queue, after) -> (grp);
-        ReadyFirstOfGroup = "ready_first_of_group", (queue, grp, priority, now) -> (run_at, id);
-        ReadyFirstOfGroupSource = "ready_first_of_group_source", (queue, grp, priority, now, source)
-            -> (run_at, id);
+        ReadyFirstOfGroup = "ready_first_of_group", (queue, grp, priority, now, after_run_at,
+            after_id) -> (run_at, id);
+        ReadyFirstOfGroupSource = "ready_first_of_group_source", (queue, grp, priority, now,
+            after_run_at, after_id, source) -> (run_at, id);
         ReadyGroupsInFront = "ready_groups_in_front", (queue, priority, now, limit) -> (run_at, id,
             grp);
         ReadyGroupsInFrontSource = "ready_groups_in_front_source", (queue, priority, now, source,
@@ -169,6 +170,8 @@ statements! {
         LeaseLive = "lease_live", (queue, grp, now) -> (live);
         LeaseQueue = "lease_queue", (token) -> (queue);
         LeaseSlots = "lease_slots", (queue) -> (grp, slot);
+        LeaseOpen = "lease_open", (queue) -> (open);
+        LeaseIds = "lease_ids", (queue) -> (ids);
         LeaseProlong = "lease_prolong", (until, length, number);
         LeaseShrink = "lease_shrink", (open, ids, number);
         LeaseEnd = "lease_end", (number);
@@ -189,6 +192,7 @@ statements! {
             history, note, note_by, resolved_by, resolved_at, id);
         TaskKeep = "task_keep", (id);
         TaskKeysRun = "task_keys_run", (first, last) -> (key);
+        TaskGroup = "task_group", (id) -> (grp);
         TaskDelete = "task_delete", (id);
         TaskDeleteRun = "task_delete_run", (first, last);
         TaskAskCancel = "task_ask_cancel", (note, note_by, id);

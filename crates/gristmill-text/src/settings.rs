@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Binding, Claims, Durability, OnDuplicate, Result, Settings, SettingsPatch, Unique,
+    Backoff, Binding, Claims, Durability, OnDuplicate, Per, Result, Settings, SettingsPatch, Unique,
 };
 use serde_json::{Map, Value, json};
 
@@ -110,7 +110,7 @@ macro_rules! by_word {
         }
     )+};
 }
-by_word!(Unique, OnDuplicate, Durability, Claims);
+by_word!(Unique, OnDuplicate, Durability, Claims, Per);
 
 /// Makes both directions from one list. The exhaustive pattern in `write`
 /// does not compile when a setting is missing here.
@@ -151,8 +151,8 @@ macro_rules! fields {
 }
 fields! {
     lease, timeout, max_attempts, backoff, id_window, keep_done, keep_result, keep_failed, durability, claims,
-    unique, on_duplicate, postpone_max, capacity, batch_size, count, slots, processors_min,
-    processors_max, processors_weight, drain_within, max_wait, bind,
+    unique, on_duplicate, postpone_max, capacity, batch_size, count, slots, concurrency,
+    concurrency_per, processors_min, processors_max, processors_weight, drain_within, max_wait, bind,
 }
 
 #[cfg(test)]
@@ -180,7 +180,8 @@ mod tests {
     /// none may change.
     const WORDS: &str = concat!(
         r#"{"backoff":{"base":2000000,"cap":3600000000,"jitter":true},"batch_size":100,"#,
-        r#""bind":{"column":"id","table":"item"},"capacity":7,"claims":"durable","count":true,"#,
+        r#""bind":{"column":"id","table":"item"},"capacity":7,"claims":"durable","#,
+        r#""concurrency":5,"concurrency_per":"group","count":true,"#,
         r#""drain_within":8000000,"durability":"relaxed","id_window":3000000,"#,
         r#""keep_done":5000000,"keep_failed":null,"keep_result":4000000,"lease":1500000,"#,
         r#""max_attempts":null,"#,
@@ -210,6 +211,8 @@ mod tests {
             batch_size: Some(100),
             count: Some(true),
             slots: Some(Some(3)),
+            concurrency: Some(Some(5)),
+            concurrency_per: Some(Per::Group),
             processors_min: Some(1),
             processors_max: Some(Some(4)),
             processors_weight: Some(2),

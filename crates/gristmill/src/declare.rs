@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Binding, Claims, Declaration, Declared, OnDuplicate, Origin, QueueName, SettingsPatch,
-    Unique,
+    Backoff, Binding, Claims, Declaration, Declared, OnDuplicate, Origin, Per, QueueName,
+    SettingsPatch, Unique,
 };
 
 use crate::{Error, Mill};
@@ -135,6 +135,16 @@ impl Declare {
     /// ([`Context::slot`](crate::worker::Context::slot)).
     pub fn slots(self, slots: u32) -> Self {
         self.with(|settings| settings.slots = Some(Some(slots)))
+    }
+
+    /// Most tasks that may be under lease at once, over all workers.
+    pub fn concurrency(self, tasks: u32) -> Self {
+        self.with(|settings| settings.concurrency = Some(Some(tasks)))
+    }
+
+    /// What [`concurrency`](Self::concurrency) is of: the queue, or each group.
+    pub fn concurrency_per(self, per: Per) -> Self {
+        self.with(|settings| settings.concurrency_per = Some(per))
     }
 
     /// Makes claims survive a power cut, so that `claims` can be passed on as a

@@ -44,7 +44,7 @@
 //! grows as well: end with `..Default::default()`, or say it with [`Declare`].
 //!
 //! What decides how you go on is an `enum` that you may match to the last word:
-//! [`TaskState`], [`Outcome`], [`PutAnswer`], [`Encoding`], [`Unique`], [`OnDuplicate`].
+//! [`TaskState`], [`Outcome`], [`PutAnswer`], [`Encoding`], [`Unique`], [`OnDuplicate`], [`Per`].
 //! One more word there would be a decision of yours, so it takes a breaking version.
 //!
 //! [`port`] is what stores implement, for our own crates and for tests: it is ours to
@@ -92,9 +92,9 @@ pub use error_shape::error_shape;
 #[doc(no_inline)]
 pub use gristmill_core as port;
 pub use gristmill_core::{
-    Backoff, Encoding, Headers, OnDuplicate, Payload, PutAnswer, QueueName, QueueStats, Refusal,
-    Settings, SettingsPatch, State as TaskState, Store, StoreError, Task, TaskId, Timestamp,
-    Unique, Why,
+    Backoff, Encoding, Headers, OnDuplicate, Payload, Per, PutAnswer, QueueName, QueueStats,
+    Refusal, Settings, SettingsPatch, State as TaskState, Store, StoreError, Task, TaskId,
+    Timestamp, Unique, Why,
 };
 #[cfg(feature = "files")]
 pub use gristmill_files as files;

@@ -7,11 +7,12 @@ Examples:
   gristmill queue add emails
   gristmill queue add emails max_attempts=3 timeout=30s backoff.base=5s
   gristmill queue add syncs unique=active capacity=10000 keep_done=7d
+  gristmill queue add exports concurrency=2 concurrency_per=group
 
 Settings: lease, timeout, max_attempts, backoff.base, backoff.cap, backoff.jitter, id_window,
-keep_done, keep_result, keep_failed, durability, claims, unique, on_duplicate, postpone_max, capacity,
-batch_size, count, slots, processors.min, processors.max, processors.weight, drain_within, max_wait,
-bind.table, bind.column.";
+keep_done, keep_result, keep_failed, durability, claims, unique, on_duplicate, postpone_max,
+capacity, batch_size, count, slots, concurrency, concurrency_per, processors.min, processors.max,
+processors.weight, drain_within, max_wait, bind.table, bind.column.";
 
 const SET: &str = "\
 Examples:

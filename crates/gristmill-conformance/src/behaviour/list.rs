@@ -311,6 +311,19 @@ macro_rules! for_each_behaviour {
                 verb_endings_wake_who_waits,
                 verb_endings_wake_who_waits_in_another_process,
             }
+            verb_limit::{
+                verb_limit_lets_so_many_run_and_no_more,
+                verb_limit_makes_room_however_a_run_ends,
+                verb_limit_counts_each_group_by_itself,
+                verb_limit_keeps_the_order_among_groups_with_room,
+                verb_limit_counts_a_lease_that_ran_out_until_it_is_taken_back,
+                verb_limit_is_not_lifted_by_a_stale_token,
+                verb_limit_survives_a_kill,
+                verb_limit_can_change_while_tasks_run,
+                verb_limit_takes_keys_and_suspects_as_without,
+                verb_limit_wakes_who_waits_for_room,
+                verb_limit_holds_when_claims_race,
+            }
             verb_import::{
                 verb_import_is_there_or_says_that_it_is_not,
                 verb_import_keeps_what_tasks_went_through,

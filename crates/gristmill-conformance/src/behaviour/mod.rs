@@ -35,6 +35,7 @@ mod verb_claim;
 mod verb_document;
 mod verb_endings;
 mod verb_import;
+mod verb_limit;
 mod verb_list;
 mod verb_operate;
 mod verb_queue;

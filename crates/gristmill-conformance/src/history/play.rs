@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::{
-    Declaration, Limits, ManualClock, OnDuplicate, QueueStats, SettingsPatch, Task, Unique,
+    Declaration, Limits, ManualClock, OnDuplicate, Per, QueueStats, SettingsPatch, Task, Unique,
 };
 
 use super::call::make;
@@ -117,6 +117,11 @@ fn declarations() -> Vec<Declaration> {
                 "active" => settings.unique = Some(Unique::Active),
                 "slots" => settings.slots = Some(Some(2)),
                 "count" => settings.count = Some(true),
+                "limited" => settings.concurrency = Some(Some(2)),
+                "grouped" => {
+                    settings.concurrency = Some(Some(1));
+                    settings.concurrency_per = Some(Per::Group);
+                }
                 "bounded" => settings.capacity = Some(Some(4)),
                 "kept" => {
                     settings.keep_done = Some(Some(secs(120)));

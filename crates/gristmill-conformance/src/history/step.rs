@@ -8,8 +8,10 @@ use std::time::Duration;
 use gristmill_core::{Action, State};
 
 /// The queues of every history. Each has one setting that matters.
-pub(super) const QUEUES: [&str; 9] =
-    ["plain", "replace", "postpone", "active", "slots", "count", "bounded", "kept", "absent"];
+pub(super) const QUEUES: [&str; 11] = [
+    "plain", "replace", "postpone", "active", "slots", "count", "bounded", "kept", "limited",
+    "grouped", "absent",
+];
 /// Few keys, so that they meet.
 pub(super) const KEYS: [&str; 3] = ["a", "b", "c"];
 /// Few sources and groups, likewise.

@@ -1,7 +1,7 @@
 //! Claiming: the front of the queue under a new lease.
 
-use super::lane::Entry;
-use super::state::{Lease, QueueState, State};
+use super::pick::lane_of;
+use super::state::{Lease, State};
 use crate::claim::token_claimed_before;
 use crate::{Claim, ClaimRequest, ClaimedTask, LeaseView, Result, State as TaskState, Timestamp};
 
@@ -23,11 +23,7 @@ impl State {
         }
         claim.failed = self.reclaim(Some(number), now).1;
         let held_back = self.held_back(number, now);
-        let source = request.source.as_deref();
-        let picked = match settings.slots {
-            Some(slots) => self.pick_slot(number, slots, source, now),
-            None => self.pick_batch(number, request.most(&settings, &self.limits), source, now),
-        };
+        let picked = self.pick(number, &settings, &request, now);
         if picked.is_empty() {
             let queue = self.queue_mut(number)?;
             claim.held_back = held_back;
@@ -75,6 +71,9 @@ impl State {
             });
         }
         let ids: Vec<i64> = picked.into_iter().map(|(id, _)| id).collect();
+        for id in &ids {
+            self.count_leased(number, *id, true);
+        }
         let queue = self.queue_mut(number)?;
         queue.counts.processing += ids.len() as u64;
         queue.counters.claimed += ids.len() as u64;
@@ -91,82 +90,6 @@ impl State {
         self.rows.get(&id).and_then(|row| row.task.group.clone()).unwrap_or_default()
     }
 
-    /// Due tasks from the front: as many as asked for, within the byte limit.
-    /// A task with an expired lease behind it comes in a batch of its own, so
-    /// that what it may do to its worker happens to nobody else's task.
-    fn pick_batch(
-        &self,
-        number: u32,
-        max: usize,
-        source: Option<&str>,
-        now: Timestamp,
-    ) -> Vec<(i64, Option<u32>)> {
-        let mut picked = Vec::new();
-        let mut bytes = 0usize;
-        let Some(lane) = self.queues.get(&number).and_then(|queue| lane_of(queue, source)) else {
-            return picked;
-        };
-        for (_, _, id) in lane.due(now) {
-            let Some(row) = self.rows.get(&id) else {
-                continue;
-            };
-            bytes += row.payload_len;
-            let suspect = row.task.expiries > 0;
-            if !picked.is_empty() && (suspect || bytes > self.limits.claim_bytes) {
-                break;
-            }
-            picked.push((id, None));
-            if suspect || picked.len() == max {
-                break;
-            }
-        }
-        picked
-    }
-
-    /// The first due task of a group that has a free slot.
-    fn pick_slot(
-        &self,
-        number: u32,
-        slots: u32,
-        source: Option<&str>,
-        now: Timestamp,
-    ) -> Vec<(i64, Option<u32>)> {
-        let Some(queue) = self.queues.get(&number) else {
-            return Vec::new();
-        };
-        let mut best: Option<(Entry, u32)> = None;
-        for (group, lane) in &queue.by_group {
-            let Some(slot) = self.free_slot(number, group, slots) else {
-                continue;
-            };
-            let first = lane.due(now).find(|(_, _, id)| {
-                source.is_none()
-                    || self.rows.get(id).is_some_and(|row| row.task.source.as_deref() == source)
-            });
-            if let Some(entry) = first
-                && best.is_none_or(|(other, _)| entry < other)
-            {
-                best = Some((entry, slot));
-            }
-        }
-        best.map(|((_, _, id), slot)| (id, Some(slot))).into_iter().collect()
-    }
-
-    /// The smallest slot no lease of the group holds. A lease that ran out but
-    /// was not taken back still holds its own, and its share of the limit.
-    fn free_slot(&self, number: u32, group: &str, slots: u32) -> Option<u32> {
-        let held: Vec<u32> = self
-            .leases
-            .values()
-            .filter(|lease| lease.number == number && lease.group == group)
-            .filter_map(|lease| lease.slot)
-            .collect();
-        if held.len() as u64 >= u64::from(slots) {
-            return None;
-        }
-        (0..slots).find(|slot| !held.contains(slot))
-    }
-
     fn live_in_group(&self, number: u32, group: &str, now: Timestamp) -> u32 {
         let live = self
             .leases
@@ -174,13 +97,5 @@ impl State {
             .filter(|l| l.number == number && l.group == group && l.until > now)
             .count();
         u32::try_from(live).unwrap_or(u32::MAX)
-    }
-}
-
-/// The claim order asked for: the queue's, or one source's part of it.
-fn lane_of<'a>(queue: &'a QueueState, source: Option<&str>) -> Option<&'a super::lane::Lane> {
-    match source {
-        None => Some(&queue.lane),
-        Some(source) => queue.by_source.get(source),
     }
 }

@@ -6,7 +6,7 @@ use super::lane::Lane;
 use super::state::{Counts, QueueState, State};
 use crate::{
     ContractAnswer, ContractChange, Counters, Declaration, Declared, Queue, QueueName, Result,
-    SettingsPatch, StoreError, Timestamp,
+    Settings, SettingsPatch, StoreError, Timestamp,
 };
 
 impl State {
@@ -64,7 +64,7 @@ impl State {
     /// Checks a queue's new settings and puts them in force, or changes
     /// nothing.
     fn adopt(&mut self, mut queue: Queue, created: bool) -> Result<Declared> {
-        let had_slots = queue.settings.slots.is_some();
+        let before = queue.settings.clone();
         let changes = queue.adopt()?;
         if queue.settings.bind.is_some() {
             return Err(StoreError::not_supported(format!(
@@ -72,7 +72,7 @@ impl State {
                 queue.name
             )));
         }
-        let slots_changed = had_slots != queue.settings.slots.is_some();
+        let regroup = groups_differ(&before, &queue.settings);
         let number = queue.number;
         self.numbers.insert(queue.name.clone(), number);
         self.woken.push(queue.name.clone());
@@ -83,27 +83,36 @@ impl State {
                 self.queues.insert(number, new_queue(queue.clone()));
             }
         }
-        if slots_changed {
+        if regroup {
             self.regroup(number);
         }
         Ok(Declared { queue, created, changes })
     }
 
-    /// The lanes by group exist only while a queue has slots.
+    /// What is kept by group exists only while claims look at it.
     pub(super) fn regroup(&mut self, number: u32) {
         let Some(queue) = self.queues.get_mut(&number) else {
             return;
         };
         queue.by_group.clear();
-        if queue.queue.settings.slots.is_none() {
-            return;
+        queue.leased.clear();
+        if queue.queue.settings.is_grouped() {
+            for (_, _, id) in queue.lane.due(Timestamp::MAX) {
+                let Some(row) = self.rows.get(&id) else {
+                    continue;
+                };
+                let group = row.task.group.clone().unwrap_or_default();
+                queue.by_group.entry(group).or_default().insert(row.entry());
+            }
         }
-        for (_, _, id) in queue.lane.due(Timestamp::MAX) {
-            let Some(row) = self.rows.get(&id) else {
-                continue;
-            };
-            let group = row.task.group.clone().unwrap_or_default();
-            queue.by_group.entry(group).or_default().insert(row.entry());
+        if queue.queue.settings.counts_groups() {
+            for (token, lease) in self.leases.iter().filter(|(_, lease)| lease.number == number) {
+                let rows = lease.ids.iter().filter_map(|id| self.rows.get(id));
+                for row in rows.filter(|row| row.lease == Some(*token)) {
+                    let group = row.task.group.clone().unwrap_or_default();
+                    *queue.leased.entry(group).or_default() += 1;
+                }
+            }
         }
     }
 
@@ -149,12 +158,18 @@ impl State {
     }
 }
 
+/// Whether something else is kept by group under other settings.
+pub(super) fn groups_differ(one: &Settings, other: &Settings) -> bool {
+    (one.is_grouped(), one.counts_groups()) != (other.is_grouped(), other.counts_groups())
+}
+
 pub(super) fn new_queue(queue: Queue) -> QueueState {
     QueueState {
         queue,
         lane: Lane::default(),
         by_source: HashMap::new(),
         by_group: BTreeMap::new(),
+        leased: HashMap::new(),
         delayed: BTreeSet::new(),
         places: HashMap::new(),
         ids: HashMap::new(),

@@ -1,6 +1,6 @@
 //! Everything but tasks as another store writes it down, and its way back.
 
-use super::declare::new_queue;
+use super::declare::{groups_differ, new_queue};
 use super::state::{Remembered, State};
 use crate::policy::role::Role;
 use crate::stats::MINUTES_KEPT;
@@ -61,9 +61,9 @@ impl State {
             self.queues.insert(number, new_queue(queue));
             return;
         };
-        let slots = known.queue.settings.slots.is_some() != queue.settings.slots.is_some();
+        let regroup = groups_differ(&known.queue.settings, &queue.settings);
         known.queue = queue;
-        if slots {
+        if regroup {
             self.regroup(number);
         }
     }

@@ -1,6 +1,7 @@
 //! Pending tasks in claim order: by priority, then `run_at`, then id.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use crate::Timestamp;
 
@@ -41,6 +42,24 @@ impl Lane {
                 .iter()
                 .take_while(move |(run_at, _)| *run_at <= now)
                 .map(|(run_at, id)| (*priority, *run_at, *id))
+        })
+    }
+
+    /// Tasks due at `now` that come behind this place, in claim order.
+    pub(super) fn due_after(
+        &self,
+        now: Timestamp,
+        (priority, run_at, id): Entry,
+    ) -> impl Iterator<Item = Entry> {
+        self.levels.range(priority..).flat_map(move |(level, tasks)| {
+            let from = match *level == priority {
+                true => Bound::Excluded((run_at, id)),
+                false => Bound::Unbounded,
+            };
+            tasks
+                .range((from, Bound::Unbounded))
+                .take_while(move |(run_at, _)| *run_at <= now)
+                .map(|(run_at, id)| (*level, *run_at, *id))
         })
     }
 

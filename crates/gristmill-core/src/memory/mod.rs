@@ -15,6 +15,7 @@ mod facts;
 mod import;
 mod lane;
 mod operate;
+mod pick;
 mod put;
 mod read;
 mod record;

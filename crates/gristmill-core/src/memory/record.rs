@@ -249,6 +249,9 @@ impl State {
             TaskState::Pending => {}
         }
         self.rows.insert(id.0, Box::new(row));
+        if state == TaskState::Processing {
+            self.count_leased(number, id.0, true);
+        }
         if let Some(key) = place {
             self.take_place(number, &key, id, in_flight, now);
         }
@@ -310,7 +313,7 @@ impl State {
             }
             TaskState::Processing => {
                 if let Some(token) = lease {
-                    self.close_one(token);
+                    self.close_one(token, id.0);
                 }
                 self.free_place(id.0, now);
             }

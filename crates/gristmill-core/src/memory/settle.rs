@@ -122,7 +122,7 @@ impl State {
             _ => end,
         };
         let error = error.map(|error| limits.cut_error(&error));
-        self.close_one(token);
+        self.close_one(token, id.0);
         if let Some(row) = self.rows.get_mut(&id.0) {
             row.end_attempt(&limits, end, error.clone(), now);
             row.settled = Some(token);

@@ -154,8 +154,10 @@ pub(super) struct QueueState {
     pub(super) queue: Queue,
     pub(super) lane: Lane,
     pub(super) by_source: HashMap<String, Lane>,
-    /// Kept only while the queue has slots.
+    /// Kept only while claims look at groups.
     pub(super) by_group: BTreeMap<String, Lane>,
+    /// How many tasks of each group are under lease. Kept only while that is limited.
+    pub(super) leased: HashMap<String, u64>,
     /// Counted as delayed, by the time they fall due.
     pub(super) delayed: BTreeSet<(Timestamp, i64)>,
     pub(super) places: HashMap<String, Places>,
@@ -259,7 +261,7 @@ impl State {
         if let Some(source) = &row.task.source {
             queue.by_source.entry(source.clone()).or_default().insert(entry);
         }
-        if queue.queue.settings.slots.is_some() {
+        if queue.queue.settings.is_grouped() {
             let group = row.task.group.clone().unwrap_or_default();
             queue.by_group.entry(group).or_default().insert(entry);
         }
@@ -295,7 +297,7 @@ impl State {
                 queue.by_source.remove(source);
             }
         }
-        if queue.queue.settings.slots.is_some() {
+        if queue.queue.settings.is_grouped() {
             let group = row.task.group.clone().unwrap_or_default();
             if let Some(lane) = queue.by_group.get_mut(&group) {
                 lane.remove(entry);
@@ -384,16 +386,38 @@ impl State {
         self.done.insert(row.task.id.0, row);
     }
 
+    /// One more task under lease, or one less, where groups are counted.
+    pub(super) fn count_leased(&mut self, number: u32, id: i64, more: bool) {
+        let Some(queue) = self.queues.get_mut(&number) else {
+            return;
+        };
+        if !queue.queue.settings.counts_groups() {
+            return;
+        }
+        let group = self.rows.get(&id).and_then(|row| row.task.group.clone()).unwrap_or_default();
+        if more {
+            *queue.leased.entry(group).or_default() += 1;
+        } else if let Some(leased) = queue.leased.get_mut(&group) {
+            *leased -= 1;
+            if *leased == 0 {
+                queue.leased.remove(&group);
+            }
+        }
+    }
+
     /// One task less under this token; the last one ends the lease.
-    pub(super) fn close_one(&mut self, token: Token) {
+    pub(super) fn close_one(&mut self, token: Token, id: i64) {
+        if let Some(number) = self.leases.get(&token).map(|lease| lease.number) {
+            self.count_leased(number, id, false);
+        }
         let Some(lease) = self.leases.get_mut(&token) else {
             return;
         };
         lease.open -= 1;
         if let Some(queue) = self.queues.get_mut(&lease.number) {
             queue.counts.processing -= 1;
-            if queue.queue.settings.slots.is_some() {
-                // A slot is free again: a task of the group may be claimable.
+            if queue.queue.settings.ends_make_room() {
+                // Another task may be claimable now.
                 self.woken.push(queue.queue.name.clone());
             }
         }

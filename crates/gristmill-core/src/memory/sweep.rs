@@ -71,7 +71,7 @@ impl State {
             let (facts, own) = (row.facts(), row.task.settings.clone());
             row.end_attempt(&limits, AttemptEnd::Expired, Some(EXPIRED.to_owned()), now);
             row.task.error = Some(EXPIRED.to_owned());
-            self.close_one(token);
+            self.close_one(token, id);
             if let Some(queue) = self.queues.get_mut(&number) {
                 queue.counters.expired += 1;
             }

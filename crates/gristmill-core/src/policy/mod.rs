@@ -14,3 +14,4 @@ pub mod outcome;
 pub mod reclaim_guard;
 pub mod refused_follow_up;
 pub mod role;
+pub mod room;

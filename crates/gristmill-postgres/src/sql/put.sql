@@ -36,7 +36,7 @@ SELECT outcome, id, detail, bind_table, bind_column
 -- name: put_plain
 -- Tasks without keys. Ids are taken in the order of the payloads.
 WITH q AS MATERIALIZED (
-    SELECT x.number, x.slots IS NOT NULL AS slotted, x.unique_active,
+    SELECT x.number, x.grouped AS slotted, x.unique_active,
            coalesce($5, clock_timestamp()) AS now,
            CASE WHEN x.relaxed THEN set_config('synchronous_commit', 'off', true) END
       FROM gristmill.queue x
@@ -62,7 +62,7 @@ SELECT array_agg(e.id) AS ids FROM entered e
 -- meanwhile makes it fail (task_waiting), and nothing of it stands.
 --   standing  positions of duplicates; beside them what stands for each
 WITH q AS MATERIALIZED (
-    SELECT x.number, x.slots IS NOT NULL AS slotted, coalesce($7, clock_timestamp()) AS now,
+    SELECT x.number, x.grouped AS slotted, coalesce($7, clock_timestamp()) AS now,
            CASE WHEN x.relaxed THEN set_config('synchronous_commit', 'off', true) END,
            set_config('lock_timeout', $6::integer::text, true)
       FROM gristmill.queue x
@@ -112,7 +112,7 @@ SELECT array_agg(coalesce(a.id, a.stands)) AS ids,
 -- The same of many: all are taken to be new, which saves a look for each. One that is not
 -- makes it fail.
 WITH q AS MATERIALIZED (
-    SELECT x.number, x.slots IS NOT NULL AS slotted, coalesce($7, clock_timestamp()) AS now,
+    SELECT x.number, x.grouped AS slotted, coalesce($7, clock_timestamp()) AS now,
            CASE WHEN x.relaxed THEN set_config('synchronous_commit', 'off', true) END,
            set_config('lock_timeout', $6::integer::text, true)
       FROM gristmill.queue x

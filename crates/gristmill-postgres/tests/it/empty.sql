@@ -1,5 +1,6 @@
 DELETE FROM gristmill.task;
 DELETE FROM gristmill.lease;
+DELETE FROM gristmill.bucket;
 DELETE FROM gristmill.deadline;
 DELETE FROM gristmill.settling;
 DELETE FROM gristmill.marker;

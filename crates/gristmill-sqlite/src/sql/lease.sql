@@ -19,6 +19,12 @@ SELECT queue FROM gristmill_lease WHERE token = :token;
 -- name: lease_slots
 SELECT grp, slot FROM gristmill_lease INDEXED BY gristmill_lease_slot WHERE queue = :queue AND slot IS NOT NULL;
 
+-- name: lease_open
+SELECT coalesce(sum(open), 0) AS open FROM gristmill_lease WHERE queue = :queue;
+
+-- name: lease_ids
+SELECT ids FROM gristmill_lease WHERE queue = :queue;
+
 -- name: lease_prolong
 UPDATE gristmill_lease SET until = :until, length = :length WHERE number = :number;
 

@@ -25,13 +25,16 @@ SELECT grp FROM gristmill_ready INDEXED BY gristmill_ready_group
  WHERE queue = :queue AND grp > :after ORDER BY grp LIMIT 1;
 
 -- name: ready_first_of_group
+-- The first behind a place; of a whole group behind one that is before all.
 SELECT run_at, id FROM gristmill_ready INDEXED BY gristmill_ready_group
  WHERE queue = :queue AND grp = :grp AND priority = :priority AND run_at <= :now
+   AND (run_at, id) > (:after_run_at, :after_id)
  ORDER BY run_at, id LIMIT 1;
 
 -- name: ready_first_of_group_source
 SELECT run_at, id FROM gristmill_ready INDEXED BY gristmill_ready_group
- WHERE queue = :queue AND grp = :grp AND priority = :priority AND run_at <= :now AND source = :source
+ WHERE queue = :queue AND grp = :grp AND priority = :priority AND run_at <= :now
+   AND (run_at, id) > (:after_run_at, :after_id) AND source = :source
  ORDER BY run_at, id LIMIT 1;
 
 -- name: ready_groups_in_front
@@ -84,7 +87,7 @@ UPDATE gristmill_ready SET delayed = 1
         ORDER BY run_at LIMIT :limit)
 
 -- name: ready_regroup
--- A queue got slots: its tasks must be found by group.
+-- Claims look at groups from now on: the queue's tasks must be found by them.
 UPDATE gristmill_ready
    SET grp = coalesce((SELECT t.grp FROM gristmill_task t WHERE t.id = gristmill_ready.id), '')
  WHERE queue = :queue AND grp IS NULL;

@@ -34,6 +34,9 @@ SELECT id, queue, key, unique_active, priority, run_at, created_at, attempts, cl
 -- name: task_keys_run
 SELECT key FROM gristmill_task WHERE id BETWEEN :first AND :last;
 
+-- name: task_group
+SELECT coalesce(grp, '') AS grp FROM gristmill_task WHERE id = :id;
+
 -- name: task_delete
 DELETE FROM gristmill_task WHERE id = :id;
 

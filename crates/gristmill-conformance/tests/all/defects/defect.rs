@@ -138,6 +138,10 @@ defects! {
     KeepsWaitersAtTheClose => "rule_13",
     /// All runs get the first slot.
     ReusesSlots => "verb_claim",
+    /// Whatever is due runs, however much runs already.
+    IgnoresConcurrency => "verb_limit",
+    /// What is meant of each group is taken of all of them together.
+    LimitsGroupsTogether => "verb_limit",
     /// A paused queue goes on.
     IgnoresPause => "verb_claim",
     /// A role is given to whoever asks.

@@ -33,6 +33,7 @@
 --   p_bytes           A thousand payloads of a megabyte are not one answer.
 --   slots             So many of a group at a time, whoever claims: one claimer of such
 --                     a queue at a time, the first free slot, other groups not hidden.
+--   concurrency       The same without numbers, in batches, of the queue or of each group.
 --   counts            Every move appends to `delta`, so that nobody ever counts rows.
 --   asynchronous      A lost claim is only a redelivery, so it need not wait for the
 --                     disk; unless it took leases away, whose tokens would be good again.
@@ -455,6 +456,235 @@ BEGIN
 END
 $$;
 
+-- A turn to claim from a queue whose claims are limited, as turn_to_claim. Whoever has
+-- it updates the same row, so that one with a snapshot from before another claim fails
+-- instead of counting what it cannot see.
+CREATE FUNCTION gristmill.limited_turn(p_queue integer) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT gristmill.turn_to_claim(p_queue) THEN
+        RETURN false;
+    END IF;
+    UPDATE gristmill.bucket b SET turns = b.turns + 1 WHERE b.queue = p_queue AND b.grp = '';
+    IF NOT FOUND THEN
+        INSERT INTO gristmill.bucket AS b (queue, grp) VALUES (p_queue, '')
+        ON CONFLICT (queue, grp) DO UPDATE SET turns = b.turns + 1;
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- How many tasks of a queue are under lease, also where the lease has run out.
+CREATE FUNCTION gristmill.leased(p_queue integer) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT coalesce(sum(cardinality(l.open)), 0) FROM gristmill.lease l
+             WHERE l.queue = p_queue);
+END
+$$;
+
+-- The same of each group that has any, as an object. Costs what is under lease. A lease
+-- from before groups were counted is taken apart.
+CREATE FUNCTION gristmill.leased_by_group(p_queue integer) RETURNS jsonb
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT coalesce(jsonb_object_agg(x.grp, x.n), '{}')
+              FROM (SELECT u.grp, count(*) AS n
+                      FROM gristmill.lease l
+                     CROSS JOIN LATERAL unnest(l.ids, CASE WHEN l.groups IS NULL
+                               THEN ARRAY(SELECT coalesce(t.grp, '') FROM unnest(l.tasks) t)
+                               ELSE l.groups END) AS u (id, grp)
+                     WHERE l.queue = p_queue
+                       AND (cardinality(l.open) = cardinality(l.ids) OR u.id = ANY (l.open))
+                     GROUP BY u.grp) x);
+END
+$$;
+
+-- Due tasks in claim order of groups that have room, but none of those in p_not. Looks
+-- at the front first, which is enough while few groups are full; then from group to
+-- group, so that a million tasks of full groups cost one look a group.
+--   p_limit   most of a group
+--   p_leased  how many of each are under lease, or picked
+CREATE FUNCTION gristmill.with_room(
+    p_queue integer, p_source text, p_limit integer, p_leased jsonb, p_max integer,
+    p_not bigint[], p_now timestamptz
+) RETURNS TABLE (id bigint, grp text, suspect boolean, bytes integer)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    c_front  constant integer := 256;
+    v_look   integer := c_front + p_max + cardinality(p_not);
+    v_left   integer := p_max;
+    v_level  smallint;
+    v_group  text;
+    v_running integer;
+    v_entry  record;
+    v_levels smallint[] := '{}';
+    v_run_ats timestamptz[] := '{}';
+    v_ids    bigint[] := '{}';
+BEGIN
+    LOOP
+        v_level := gristmill.next_level(p_queue, p_source, v_level);
+        EXIT WHEN v_level IS NULL OR v_look <= 0;
+        -- A source has an index of its own, and so a statement of its own.
+        FOR v_entry IN
+            SELECT t.id, coalesce(t.grp, '') AS grp, t.expiries > 0 AS suspect,
+                   octet_length(t.payload) AS bytes
+              FROM gristmill.task t
+             WHERE p_source IS NULL AND t.queue = p_queue AND NOT t.blocked
+               AND t.priority = v_level AND t.run_at <= p_now
+             ORDER BY t.run_at, t.id LIMIT v_look
+        LOOP
+            v_look := v_look - 1;
+            v_running := coalesce((p_leased ->> v_entry.grp)::integer, 0);
+            CONTINUE WHEN v_running >= p_limit OR v_entry.id = ANY (p_not);
+            p_leased := p_leased || jsonb_build_object(v_entry.grp, v_running + 1);
+            p_not := p_not || v_entry.id;
+            RETURN QUERY SELECT v_entry.id, v_entry.grp, v_entry.suspect, v_entry.bytes;
+            v_left := v_left - 1;
+            IF v_left <= 0 THEN
+                RETURN;
+            END IF;
+        END LOOP;
+        IF p_source IS NOT NULL THEN
+            FOR v_entry IN
+                SELECT t.id, coalesce(t.grp, '') AS grp, t.expiries > 0 AS suspect,
+                       octet_length(t.payload) AS bytes
+                  FROM gristmill.task t
+                 WHERE t.queue = p_queue AND t.source = p_source AND NOT t.blocked
+                   AND t.priority = v_level AND t.run_at <= p_now
+                 ORDER BY t.run_at, t.id LIMIT v_look
+            LOOP
+                v_look := v_look - 1;
+                v_running := coalesce((p_leased ->> v_entry.grp)::integer, 0);
+                CONTINUE WHEN v_running >= p_limit OR v_entry.id = ANY (p_not);
+                p_leased := p_leased || jsonb_build_object(v_entry.grp, v_running + 1);
+                p_not := p_not || v_entry.id;
+                RETURN QUERY SELECT v_entry.id, v_entry.grp, v_entry.suspect, v_entry.bytes;
+                v_left := v_left - 1;
+                IF v_left <= 0 THEN
+                    RETURN;
+                END IF;
+            END LOOP;
+        END IF;
+    END LOOP;
+    IF v_look > 0 THEN
+        RETURN;
+    END IF;
+    LOOP
+        v_group := gristmill.next_group(p_queue, p_source, v_group);
+        EXIT WHEN v_group IS NULL;
+        v_running := coalesce((p_leased ->> v_group)::integer, 0);
+        CONTINUE WHEN v_running >= p_limit;
+        FOR v_entry IN
+            SELECT f.priority, f.run_at, f.id FROM gristmill.of_group(p_queue, p_source, v_group,
+                least(p_limit - v_running, v_left), p_not, p_now) f
+        LOOP
+            v_levels := v_levels || v_entry.priority;
+            v_run_ats := v_run_ats || v_entry.run_at;
+            v_ids := v_ids || v_entry.id;
+        END LOOP;
+    END LOOP;
+    FOR v_entry IN
+        SELECT u.id FROM unnest(v_levels, v_run_ats, v_ids) AS u (priority, run_at, id)
+         ORDER BY u.priority, u.run_at, u.id LIMIT v_left
+    LOOP
+        RETURN QUERY SELECT t.id, coalesce(t.grp, '')::text, t.expiries > 0,
+                            octet_length(t.payload)
+                       FROM gristmill.task t WHERE t.id = v_entry.id;
+    END LOOP;
+END
+$$;
+
+-- The first due tasks of one group that are none of p_not, in claim order.
+CREATE FUNCTION gristmill.of_group(
+    p_queue integer, p_source text, p_group text, p_max integer, p_not bigint[],
+    p_now timestamptz
+) RETURNS TABLE (priority smallint, run_at timestamptz, id bigint)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_level smallint;
+    v_count integer;
+BEGIN
+    LOOP
+        IF p_source IS NULL THEN
+            SELECT t.priority INTO v_level FROM gristmill.task t
+             WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
+               AND coalesce(t.grp, '') = p_group AND (v_level IS NULL OR t.priority > v_level)
+             ORDER BY t.priority LIMIT 1;
+            EXIT WHEN NOT FOUND;
+            RETURN QUERY SELECT t.priority, t.run_at, t.id FROM gristmill.task t
+             WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
+               AND coalesce(t.grp, '') = p_group AND t.priority = v_level AND t.run_at <= p_now
+               AND t.id <> ALL (p_not)
+             ORDER BY t.run_at, t.id LIMIT p_max;
+        ELSE
+            SELECT t.priority INTO v_level FROM gristmill.task t
+             WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
+               AND coalesce(t.grp, '') = p_group AND (v_level IS NULL OR t.priority > v_level)
+             ORDER BY t.priority LIMIT 1;
+            EXIT WHEN NOT FOUND;
+            RETURN QUERY SELECT t.priority, t.run_at, t.id FROM gristmill.task t
+             WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
+               AND coalesce(t.grp, '') = p_group AND t.priority = v_level AND t.run_at <= p_now
+               AND t.id <> ALL (p_not)
+             ORDER BY t.run_at, t.id LIMIT p_max;
+        END IF;
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        p_max := p_max - v_count;
+        EXIT WHEN p_max <= 0;
+    END LOOP;
+END
+$$;
+
+-- Picks due tasks of groups that have room, one by one: locks them and takes their keys
+-- into flight. The caller has the turn, so nobody else claims meanwhile. A suspect is
+-- taken alone, and bytes are bounded, as in pick.
+CREATE FUNCTION gristmill.pick_by_group(
+    p_queue integer, p_source text, p_limit integer, p_max integer, p_bytes bigint,
+    p_now timestamptz
+) RETURNS tid[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_leased jsonb := gristmill.leased_by_group(p_queue);
+    v_places tid[];
+    v_place  tid[];
+    v_passed bigint[] := '{}';
+    v_bytes  bigint := 0;
+    v_again  boolean;
+    v_one    record;
+BEGIN
+    -- A task that an open transaction holds, or that had to be set aside, is passed by,
+    -- and another one may have its room.
+    FOR v_try IN 1..100 LOOP
+        v_again := false;
+        FOR v_one IN SELECT * FROM gristmill.with_room(p_queue, p_source, p_limit, v_leased,
+                p_max - coalesce(cardinality(v_places), 0), v_passed, p_now)
+        LOOP
+            IF v_places IS NOT NULL AND (v_one.suspect OR v_bytes + v_one.bytes > p_bytes) THEN
+                RETURN v_places;
+            END IF;
+            v_passed := v_passed || v_one.id;
+            v_place := gristmill.pick_one(v_one.id, p_now);
+            IF v_place IS NULL THEN
+                v_again := true;
+                CONTINUE;
+            END IF;
+            v_places := v_places || v_place;
+            v_bytes := v_bytes + v_one.bytes;
+            v_leased := v_leased || jsonb_build_object(v_one.grp,
+                coalesce((v_leased ->> v_one.grp)::integer, 0) + 1);
+            IF v_one.suspect THEN
+                RETURN v_places;
+            END IF;
+        END LOOP;
+        EXIT WHEN NOT v_again;
+    END LOOP;
+    RETURN v_places;
+END
+$$;
+
 -- Claims. The first row always tells the claim itself (lease, paused,
 -- next_due, swept, failed); task columns are null when nothing was taken, and
 -- in a first row of its own when tasks failed whose lease had run out.
@@ -543,7 +773,7 @@ BEGIN
         SELECT e.taken = 0, e.failed INTO v_hinted, v_failed
           FROM gristmill.expire(v_queue.number, p_leases, p_held, p_kept, v_now) e;
     END IF;
-    IF p_own AND v_queue.slots IS NULL AND NOT v_queue.durable_claims AND v_hinted THEN
+    IF p_own AND NOT v_queue.frees AND NOT v_queue.durable_claims AND v_hinted THEN
         -- Not when leases were taken away: lost in a crash, this claim would
         -- leave their old tokens good again while others hold the tasks.
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -566,9 +796,25 @@ BEGIN
             END LOOP;
         END IF;
         v_any := true;
+    ELSIF v_queue.grouped THEN
+        IF gristmill.limited_turn(v_queue.number) THEN
+            v_places := gristmill.pick_by_group(v_queue.number, p_source, v_queue.concurrency,
+                CASE WHEN v_queue.count THEN 1 ELSE p_max END, p_bytes, v_now);
+        END IF;
+        v_any := true;
     ELSE
         IF v_queue.count THEN
             v_left := 1;
+        END IF;
+        IF v_queue.concurrency IS NOT NULL THEN
+            -- The count is a statement of its own: it sees what the turn before committed.
+            -- Also what ran out counts until it is taken back.
+            IF gristmill.limited_turn(v_queue.number) THEN
+                v_left := greatest(0, least(v_left,
+                    v_queue.concurrency - gristmill.leased(v_queue.number)));
+            ELSE
+                v_left := 0;
+            END IF;
         END IF;
         v_hinted := v_hinted AND p_levels IS NOT NULL AND p_source IS NULL;
         -- Level by level, the most urgent first. A known level begins where its
@@ -672,11 +918,13 @@ BEGIN
                                                 WHERE c.id = t.id) END AS checkpoint
     ), leased AS (
         INSERT INTO gristmill.lease (token, claimed_at, queue, slot, grp, worker, open, keyed,
-            keys, kept, ids, tasks)
+            keys, kept, groups, ids, tasks)
         SELECT p_token, v_now, v_queue.number, v_slot, v_group, p_worker, array_agg(g.id ORDER BY g.id),
                array_agg(g.id) FILTER (WHERE g.key IS NOT NULL),
                array_agg(g.key) FILTER (WHERE g.key IS NOT NULL),
-               nullif(bool_or(g.checkpoint IS NOT NULL), false), array_agg(g.id),
+               nullif(bool_or(g.checkpoint IS NOT NULL), false),
+               CASE WHEN v_queue.grouped AND v_queue.slots IS NULL
+                    THEN array_agg(coalesce(g.grp, '')) END, array_agg(g.id),
                array_agg(g.task)
           FROM gone g
     ), ending AS (

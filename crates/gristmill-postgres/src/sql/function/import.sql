@@ -44,7 +44,7 @@ BEGIN
     END IF;
     v_task.id := nextval('gristmill.task_id');
     v_task.queue := p_queue.number;
-    v_task.slotted := p_queue.slots IS NOT NULL;
+    v_task.slotted := p_queue.grouped;
     UPDATE gristmill.put_id i SET task = v_task.id
      WHERE i.queue = p_queue.number AND i.id = p_mark;
     IF p_failed THEN

@@ -138,7 +138,7 @@ BEGIN
                    n.attempts AS next_attempts, n.expiries AS next_expiries,
                    n.started_releases AS next_releases, n.released, n.error AS last_error,
                    coalesce(t.said, t.error) AS error,
-                   q.slots IS NOT NULL AS slotted, q.keep_done IS NOT NULL AS is_kept,
+                   q.grouped AS slotted, q.frees, q.keep_done IS NOT NULL AS is_kept,
                    q.unique_active AS is_active,
                    -- One more attempt at the end: the last ten. A history that
                    -- cannot be one is left behind.
@@ -227,7 +227,7 @@ BEGIN
               FROM ended e GROUP BY e.queue
         )
         SELECT e.queue, bool_or(e.is_active) AS is_active,
-               bool_or(e.became = 1 OR e.slotted) AS is_woken,
+               bool_or(e.became = 1 OR e.frees) AS is_woken,
                array_agg(e.key::text) FILTER (WHERE e.became <> 1 AND e.key IS NOT NULL)
                    AS freed,
                array_agg(e.position) AS positions,

@@ -171,7 +171,7 @@ BEGIN
         INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, blocked, delayed,
             slotted, unique_active, encoding, key, grp, source, headers, settings, payload)
         VALUES (coalesce(p_id, nextval('gristmill.task_id')), p_queue.number, p_priority,
-            p_run_at, p_now, v_flight IS NOT NULL, v_delayed, p_queue.slots IS NOT NULL,
+            p_run_at, p_now, v_flight IS NOT NULL, v_delayed, p_queue.grouped,
             p_queue.unique_active, p_encoding, p_key, p_group, p_source, p_headers,
             p_settings, p_payload)
         ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING
@@ -592,7 +592,7 @@ BEGIN
         ELSIF v_plain THEN
             INSERT INTO gristmill.task (id, queue, run_at, created_at, slotted, unique_active,
                 payload)
-            SELECT g.id, v_queue.number, v_now, v_now, v_queue.slots IS NOT NULL,
+            SELECT g.id, v_queue.number, v_now, v_now, v_queue.grouped,
                    v_queue.unique_active, g.payload
               FROM unnest(ids, p_payloads, p_keys) AS g (id, payload, key)
              WHERE g.key IS NULL;
@@ -602,7 +602,7 @@ BEGIN
                 INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, delayed,
                     slotted, unique_active, encoding, grp, source, headers, settings, payload)
                 SELECT g.id, v_queue.number, coalesce(g.priority, 0), w.run_at, v_now,
-                       w.run_at > v_now, v_queue.slots IS NOT NULL, v_queue.unique_active,
+                       w.run_at > v_now, v_queue.grouped, v_queue.unique_active,
                        coalesce(g.encoding, 0), g.grp, g.source, g.headers::jsonb, g.settings::jsonb,
                        g.payload
                   FROM unnest(ids, p_payloads, p_encodings, p_keys, p_groups, p_sources,
@@ -627,7 +627,7 @@ BEGIN
                 SELECT g.id, v_queue.number, v_now, v_now,
                        (SELECT f.id FROM gristmill.flight f
                          WHERE f.queue = v_queue.number AND f.key = g.key) IS NOT NULL,
-                       v_queue.slots IS NOT NULL, v_queue.unique_active, g.key, g.payload
+                       v_queue.grouped, v_queue.unique_active, g.key, g.payload
                   FROM unnest(ids, p_payloads, p_keys) AS g (id, payload, key)
                  WHERE (g.key IS NOT NULL OR v_few) AND g.id IS NOT NULL
                  ORDER BY g.key COLLATE "C"
@@ -643,7 +643,7 @@ BEGIN
                     delayed, slotted, unique_active, encoding, key, grp, source, headers, settings,
                     payload)
                 SELECT g.id, v_queue.number, coalesce(g.priority, 0), w.run_at, v_now, w.blocked,
-                       w.run_at > v_now AND NOT w.blocked, v_queue.slots IS NOT NULL,
+                       w.run_at > v_now AND NOT w.blocked, v_queue.grouped,
                        v_queue.unique_active, coalesce(g.encoding, 0), g.key, g.grp, g.source,
                        g.headers::jsonb, g.settings::jsonb, g.payload
                   FROM unnest(ids, p_payloads, p_encodings, p_keys, p_groups, p_sources,

@@ -27,13 +27,19 @@ BEGIN
         capacity = (p_settings ->> 'capacity')::bigint,
         count = coalesce((p_settings ->> 'count')::boolean, false),
         slots = (p_settings ->> 'slots')::integer,
+        concurrency = (p_settings ->> 'concurrency')::integer,
+        concurrency_per_group = coalesce(p_settings ->> 'concurrency_per', 'queue') = 'group',
+        grouped = p_settings ->> 'slots' IS NOT NULL
+            OR p_settings ->> 'concurrency' IS NOT NULL
+               AND coalesce(p_settings ->> 'concurrency_per', 'queue') = 'group',
+        frees = coalesce(p_settings ->> 'slots', p_settings ->> 'concurrency') IS NOT NULL,
         bind_table = p_settings -> 'bind' ->> 'table',
         bind_column = p_settings -> 'bind' ->> 'column'
      WHERE q.number = p_number;
-    -- The group index holds the tasks of queues with slots.
+    -- The group index holds the tasks of queues whose claims look at groups.
     UPDATE gristmill.task t SET slotted = true
       FROM gristmill.queue q
-     WHERE q.number = p_number AND q.slots IS NOT NULL AND t.queue = p_number AND NOT t.slotted;
+     WHERE q.number = p_number AND q.grouped AND t.queue = p_number AND NOT t.slotted;
 END
 $$;
 
@@ -77,9 +83,10 @@ BEGIN
         v_kind := CASE
             WHEN v_name IN ('lease', 'timeout', 'id_window', 'keep_done', 'keep_result', 'keep_failed',
                             'postpone_max', 'drain_within', 'max_wait') THEN 'span'
-            WHEN v_name IN ('max_attempts', 'capacity', 'batch_size', 'slots', 'processors_min',
-                            'processors_max', 'processors_weight') THEN 'number'
-            WHEN v_name IN ('unique', 'on_duplicate', 'durability', 'claims') THEN 'string'
+            WHEN v_name IN ('max_attempts', 'capacity', 'batch_size', 'slots', 'concurrency',
+                            'processors_min', 'processors_max', 'processors_weight') THEN 'number'
+            WHEN v_name IN ('unique', 'on_duplicate', 'durability', 'claims',
+                            'concurrency_per') THEN 'string'
             WHEN v_name = 'count' THEN 'boolean'
             WHEN v_name IN ('backoff', 'bind') THEN 'object' END;
         IF v_kind IS NULL THEN
@@ -87,8 +94,8 @@ BEGIN
                 USING ERRCODE = 'GM400', COLUMN = 'settings';
         END IF;
         IF jsonb_typeof(v_value) = 'null' AND v_name IN (
-            'max_attempts', 'capacity', 'slots', 'processors_max', 'keep_done', 'keep_result', 'keep_failed',
-            'postpone_max', 'drain_within', 'max_wait', 'bind') THEN
+            'max_attempts', 'capacity', 'slots', 'concurrency', 'processors_max', 'keep_done',
+            'keep_result', 'keep_failed', 'postpone_max', 'drain_within', 'max_wait', 'bind') THEN
             NULL; -- none, which these can be
         ELSIF v_kind = 'span' THEN
             v_value := gristmill.stored_span(v_name, v_value);
@@ -98,10 +105,12 @@ BEGIN
         ELSIF v_kind = 'number' AND (v_value::numeric <> trunc(v_value::numeric)
             OR v_value::numeric NOT BETWEEN CASE v_name WHEN 'processors_min' THEN 0 ELSE 1 END
                AND CASE v_name WHEN 'batch_size' THEN 1000 WHEN 'slots' THEN 10000
+                               WHEN 'concurrency' THEN 100000
                                WHEN 'capacity' THEN 9007199254740992 ELSE 2147483647 END) THEN
             v_fault := format('%s cannot be %s', v_name, v_value);
         ELSIF (v_name = 'unique' AND v_value #>> '{}' NOT IN ('pending', 'active'))
            OR (v_name = 'durability' AND v_value #>> '{}' NOT IN ('full', 'relaxed'))
+           OR (v_name = 'concurrency_per' AND v_value #>> '{}' NOT IN ('queue', 'group'))
            OR (v_name = 'claims' AND v_value #>> '{}' NOT IN ('async', 'durable'))
            OR (v_name = 'on_duplicate'
                AND v_value #>> '{}' NOT IN ('skip', 'replace', 'postpone')) THEN
@@ -131,6 +140,8 @@ BEGIN
         WHEN (v_stored ->> 'timeout')::bigint = 0 THEN 'timeout is more than nothing'
         WHEN (v_stored ->> 'processors_max')::bigint < (v_stored ->> 'processors_min')::bigint
             THEN 'processors_max is below processors_min'
+        WHEN v_stored ->> 'concurrency' IS NOT NULL AND v_stored ->> 'slots' IS NOT NULL
+            THEN 'concurrency and slots both limit what runs at once: say one of them'
         WHEN v_stored ->> 'unique' = 'active' AND v_stored ->> 'on_duplicate' <> 'skip'
             THEN 'on_duplicate needs unique pending: a running task cannot be changed' END);
     IF v_fault IS NOT NULL THEN

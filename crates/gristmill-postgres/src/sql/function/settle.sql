@@ -55,7 +55,7 @@ BEGIN
         -- Locked in the order of tokens, so that settlements, extensions and
         -- reclaims of the same leases wait for each other in one direction.
         WITH held AS MATERIALIZED (
-            SELECT l.token, l.queue, l.open, l.keyed, l.keys, l.kept, q.slots, q.unique_active, g.ids,
+            SELECT l.token, l.queue, l.open, l.keyed, l.keys, l.kept, q.frees, q.unique_active, g.ids,
                    l.open = g.ids AS is_whole, cardinality(l.open) < cardinality(l.ids) AS is_rest
               FROM (SELECT u.token, array_agg(DISTINCT u.id ORDER BY u.id) AS ids
                       FROM unnest(p_tokens, p_ids) AS u (token, id)
@@ -63,7 +63,7 @@ BEGIN
               JOIN gristmill.lease l ON l.token = g.token
               -- Each lease's own queue, and not the leases of a queue: OFFSET 0
               -- keeps a plan from beginning there.
-              JOIN LATERAL (SELECT x.slots, x.unique_active, x.keep_done, x.keep_result
+              JOIN LATERAL (SELECT x.frees, x.unique_active, x.keep_done, x.keep_result
                               FROM gristmill.queue x
                              WHERE x.number = l.queue OFFSET 0) q
                 ON q.keep_done IS NULL AND q.keep_result IS NULL
@@ -129,8 +129,8 @@ BEGIN
         IF v_held.kept THEN
             v_kept := v_kept || ARRAY(SELECT unnest(v_done) EXCEPT SELECT unnest(v_gone));
         END IF;
-        IF v_held.slots IS NOT NULL THEN
-            -- A slot is free again: a task of the group may be claimable.
+        IF v_held.frees THEN
+            -- Another task may be claimable now.
             woken := woken || v_queue;
         END IF;
         v_over := v_over || CASE WHEN v_gone IS NULL THEN v_done

@@ -194,7 +194,7 @@ BEGIN
     v_task.resolved_at := NULL;
     v_task.in_flight := false;
     v_task.delayed := false;
-    v_task.slotted := p_queue.slots IS NOT NULL;
+    v_task.slotted := p_queue.grouped;
     LOOP
         v_flight := (SELECT f.id FROM gristmill.flight f
                       WHERE f.queue = v_task.queue AND f.key = v_task.key);

@@ -57,6 +57,12 @@ CREATE TABLE gristmill.queue (
     capacity       bigint,
     count          boolean  NOT NULL DEFAULT false,
     slots          integer,
+    concurrency    integer,
+    concurrency_per_group boolean NOT NULL DEFAULT false,
+    -- Claims look at groups: tasks have to be in the group index.
+    grouped        boolean  NOT NULL DEFAULT false,
+    -- The end of an attempt makes room for another task.
+    frees          boolean  NOT NULL DEFAULT false,
     bind_table     text,
     bind_column    text
 );
@@ -66,7 +72,8 @@ CREATE TABLE gristmill.queue (
 --   blocked    its key is in flight: it stands outside every claim index
 --   in_flight  it was claimed before: it holds its key's in-flight place
 --   delayed    run_at was ahead when it entered: it may have a row in `delayed`
---   slotted    its queue had slots when it entered: it is in the group index
+--   slotted    claims of its queue looked at groups when it entered: it is in the
+--              group index
 --   settings   what the put said in place of the queue's, as JSON in its words;
 --              spans in microseconds
 -- attempts, claims and expiries are those before the running claim.
@@ -223,6 +230,7 @@ CREATE TYPE gristmill.held AS (
 --   keyed, keys the ids that have a key, and their keys
 --   cancelled   open ids an operator wants ended; lost: ids whose subject went
 --   kept        one of its tasks may have a row in `checkpoint`; null: none has
+--   groups      of ids, one by one, where the queue counts what runs by group
 -- tasks are rows of `task`, so that table can be given a nullable column only, at its
 -- end: PostgreSQL refuses to rewrite a table whose row type another one uses. A step
 -- that adds one adds it to `task`, `failed` and `done` alike, which move whole, and
@@ -243,6 +251,7 @@ CREATE TABLE gristmill.lease (
     cancelled  bigint[],
     lost       bigint[],
     kept       boolean,
+    groups     text[],
     ids        bigint[]    NOT NULL,
     tasks      gristmill.held[] NOT NULL,
     PRIMARY KEY (token)
@@ -263,6 +272,18 @@ CREATE INDEX lease_queue ON gristmill.lease (queue);
 -- A slot is held by one lease of its group at a time, whoever claims.
 CREATE UNIQUE INDEX lease_slot ON gristmill.lease (queue, grp, slot) WHERE slot IS NOT NULL;
 CREATE INDEX lease_group ON gristmill.lease (queue, grp) WHERE grp IS NOT NULL;
+
+-- Where claims are limited: whoever claims updates the row of what the limit is of, so
+-- that one comes after the other, also one with an older snapshot, which fails.
+CREATE TABLE gristmill.bucket (
+    queue integer NOT NULL,
+    grp   text COLLATE "C" NOT NULL,
+    turns bigint  NOT NULL DEFAULT 0,
+    PRIMARY KEY (queue, grp)
+) WITH (
+    fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
 
 -- When a lease ends, and how long it was made for. Apart from the lease, so that
 -- a heartbeat does not touch the row that a settlement needs: a handler may

@@ -93,7 +93,7 @@ CREATE TABLE gristmill_blocked (
 
 -- THE claim order: exactly the pending tasks that are not blocked. A claim
 -- deletes from its front, so it never meets what was claimed before.
--- grp is written only on queues with slots ('' for no group); delayed only
+-- grp is written only where claims look at groups ('' for no group); delayed only
 -- serves the split of the counts.
 CREATE TABLE gristmill_ready (
     queue    INTEGER NOT NULL,

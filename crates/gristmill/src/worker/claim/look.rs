@@ -33,7 +33,7 @@ pub(crate) struct Look {
 
 impl Shared {
     /// Claims from one queue. `ahead` is for a claim while another one runs,
-    /// which queues with counts, slots or a single attempt do not allow.
+    /// which queues with counts, slots, limits or a single attempt do not allow.
     pub(crate) async fn claim(
         &self,
         served: &Arc<Served>,
@@ -49,8 +49,10 @@ impl Shared {
             return Ok(nothing);
         }
         // Where a claim is the only attempt, a kill would use up what was
-        // claimed ahead and never begun.
-        if ahead && (one_at_a_time || settings.max_attempts == Some(1)) {
+        // claimed ahead and never begun. Where claims are limited, what is held and
+        // does not run keeps others from running.
+        let must_start = one_at_a_time || settings.is_limited() || settings.max_attempts == Some(1);
+        if ahead && must_start {
             return Ok(Look { skipped: true, ..nothing });
         }
         let Some(busy) = served.enter(settings.processors_max) else { return Ok(nothing) };

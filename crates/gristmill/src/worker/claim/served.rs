@@ -21,6 +21,8 @@ pub(crate) enum Kind {
 /// What is claimed at once can start within this time: half a second in hand
 /// and half a second claimed ahead.
 const IN_HAND: u64 = 500_000;
+/// The same of a queue whose claims are limited: what starts as good as at once.
+const AT_ONCE: u64 = 10_000;
 /// A batch grows over the default size only while it takes less than this.
 const GROWN: u64 = 100_000;
 /// Above this mean run time, in microseconds, tasks are shared with idle
@@ -109,7 +111,9 @@ impl Served {
         } else {
             most
         };
-        let startable = within(IN_HAND).clamp(1, most);
+        // Others may start what waits in this hand, where only so much may be held.
+        let hand = if settings.is_limited() { AT_ONCE } else { IN_HAND };
+        let startable = within(hand).clamp(1, most);
         if mean > WORTH_SHARING { startable.div_ceil(idle + 1) } else { startable }
     }
 
@@ -246,6 +250,18 @@ mod tests {
         assert_eq!(served.batch(Some(100), &settings, 9), 1);
         for _ in 0..100 {
             served.took(Duration::from_secs(60));
+        }
+        assert_eq!(served.batch(Some(100), &settings, 0), 1);
+    }
+
+    #[test]
+    fn of_a_limited_queue_only_what_starts_at_once_is_taken() {
+        let (served, mut settings) = (served(), Settings::default());
+        settings.concurrency = Some(9);
+        served.took(Duration::from_millis(1));
+        assert_eq!(served.batch(Some(100), &settings, 0), 10);
+        for _ in 0..100 {
+            served.took(Duration::from_millis(100));
         }
         assert_eq!(served.batch(Some(100), &settings, 0), 1);
     }

@@ -80,6 +80,8 @@ impl Flawed {
     fn mishear_settings(&self, settings: &mut SettingsPatch) {
         match self.defect {
             Some(Defect::IgnoresCapacity) => settings.capacity = None,
+            Some(Defect::IgnoresConcurrency) => settings.concurrency = None,
+            Some(Defect::LimitsGroupsTogether) => settings.concurrency_per = None,
             Some(Defect::CapacityIsOneMore) => {
                 settings.capacity = settings.capacity.map(|some| some.map(|n| n + 1));
             }

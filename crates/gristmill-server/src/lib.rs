@@ -19,6 +19,7 @@ mod access;
 mod body;
 mod call;
 mod connection;
+mod dashboard;
 mod guard;
 mod held;
 mod known;

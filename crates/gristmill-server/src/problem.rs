@@ -36,6 +36,7 @@ kinds! {
     BAD_REQUEST = 400 "bad_request", "The request cannot be read.", "Send HTTP/1.1 with a Host header.";
     UNAUTHORIZED = 401 "unauthorized", "This service asks for a token.", "Send 'Authorization: Bearer TOKEN'; 'gristmill token create' makes one.";
     FORBIDDEN = 403 "forbidden", "The token is not good for this.", "Use one with the scope and for the queue that are named; 'gristmill token list' shows what each is good for.";
+    READ_ONLY = 403 "read_only", "These pages only show.", "Use a service that lets you act, or the command line.";
     WRONG_ORIGIN = 403 "wrong_origin", "A page of another site may not call this service.", "Call it from a program, or from a page that it served itself.";
     NO_QUEUE = 404 "unknown_queue", "There is no such queue.", "Declare it first: PUT /v1/queues/{queue}, or 'gristmill queue add'.";
     NO_TASK = 404 "unknown_task", "There is no such task.", "It is done and not kept, was deleted, or never stood.";
@@ -150,6 +151,18 @@ impl Problem {
     pub(crate) fn with(mut self: Box<Self>, name: &str, value: Value) -> Box<Self> {
         self.more.insert(name.to_owned(), value);
         self
+    }
+
+    pub(crate) const fn title(&self) -> &'static str {
+        self.title
+    }
+
+    pub(crate) fn advice(&self) -> &str {
+        &self.advice
+    }
+
+    pub(crate) const fn status(&self) -> StatusCode {
+        self.status
     }
 
     pub(crate) const fn code(&self) -> &'static str {

@@ -11,6 +11,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::access::{Caller, Peer, Rule, Scope};
 use crate::call::Call;
+use crate::dashboard;
 use crate::openapi;
 use crate::problem::{Answer, NO_ROUTE, Problem, WRONG_METHOD};
 use crate::route::{
@@ -136,7 +137,18 @@ pub(crate) fn router(service: Arc<Service>, watch_only: bool) -> Router {
         };
         router = router.route(route.path, served(service.clone(), filter, route));
     }
-    router.fallback(no_route).method_not_allowed_fallback(wrong_method)
+    if watch_only {
+        return router.fallback(no_route).method_not_allowed_fallback(wrong_method);
+    }
+    let router = dashboard::mount(router, &service);
+    let fallback = move |request: Request| async move {
+        let why = unknown(&request);
+        if dashboard::wants_a_page(&request) {
+            return dashboard::refused(&service, request, &why);
+        }
+        (*why).into_response()
+    };
+    router.fallback(fallback).method_not_allowed_fallback(wrong_method)
 }
 
 fn served(service: Arc<Service>, filter: MethodFilter, route: &'static Route) -> MethodRouter {
@@ -177,8 +189,12 @@ async fn admit(
 }
 
 async fn no_route(request: Request) -> Response {
+    (*unknown(&request)).into_response()
+}
+
+fn unknown(request: &Request) -> Box<Problem> {
     let path: String = request.uri().path().chars().take(200).collect();
-    Problem::new(&NO_ROUTE, format!("there is nothing at {path}")).into_response()
+    Problem::new(&NO_ROUTE, format!("there is nothing at {path}"))
 }
 
 async fn wrong_method(method: Method, request: Request) -> Response {
@@ -198,8 +214,8 @@ async fn wrong_method(method: Method, request: Request) -> Response {
 
 /// The methods of a path.
 fn allowed(path: &str) -> Vec<&'static str> {
-    let fits = |route: &&Route| {
-        let (mut known, mut asked) = (route.path.split('/'), path.split('/'));
+    let fits = |known: &str| {
+        let (mut known, mut asked) = (known.split('/'), path.split('/'));
         loop {
             match (known.next(), asked.next()) {
                 (None, None) => return true,
@@ -208,9 +224,11 @@ fn allowed(path: &str) -> Vec<&'static str> {
             }
         }
     };
-    let exact = ROUTES.iter().any(|route| route.path == path);
-    let meant = ROUTES.iter().filter(|route| !exact || route.path == path);
-    meant.filter(fits).map(|route| route.method).collect()
+    let routes = ROUTES.iter().map(|route| (route.method, route.path));
+    let all: Vec<_> = routes.chain(dashboard::paths()).collect();
+    let exact = all.iter().any(|(_, known)| *known == path);
+    let meant = all.into_iter().filter(|(_, known)| !exact || *known == path);
+    meant.filter(|(_, known)| fits(known)).map(|(method, _)| method).collect()
 }
 
 #[cfg(test)]

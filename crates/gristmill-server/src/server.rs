@@ -39,6 +39,9 @@ pub struct Options {
     /// port, or another one of the same store, can be reached from other machines. A port
     /// that can be reached itself does so anyway.
     pub strict: bool,
+    /// The dashboard shows everything and changes nothing. The routes below `/v1` are not
+    /// touched.
+    pub read_only: bool,
 }
 
 /// A port that was taken. Nobody is answered at it before a [`Server`] runs.
@@ -91,7 +94,8 @@ impl Server {
         let ours = port.address.ip().is_loopback();
         let serves = if ours { Serves::Ourselves } else { Serves::Others };
         let strict = options.strict || !ours;
-        let service = Arc::new(Service::new(mill.clone(), serves, strict, stops));
+        let service =
+            Arc::new(Service::new(mill.clone(), serves, strict, options.read_only, stops));
         Server { port, service, stopping, options }
     }
 

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::access::Door;
 use crate::connection::Connections;
+use crate::dashboard::Trends;
 use crate::guard::Serves;
 use crate::held::Held;
 use crate::known::Known;
@@ -34,6 +35,10 @@ pub(crate) struct Service {
     pub(crate) leased: Leased,
     /// Numbers looked up lately.
     pub(crate) sampled: Sampled,
+    /// Queues' last hours, for the pages.
+    pub(crate) trends: Trends,
+    /// Whether pages only show.
+    pub(crate) read_only: bool,
     pub(crate) connections: Arc<Connections>,
     pub(crate) operations: Operations,
     /// Where the next claim of several queues begins.
@@ -50,6 +55,7 @@ impl Service {
         mill: Mill,
         serves: Serves,
         strict: bool,
+        read_only: bool,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Service {
@@ -62,6 +68,8 @@ impl Service {
             known: Known::default(),
             held: Held::default(),
             sampled: Sampled::default(),
+            trends: Trends::default(),
+            read_only,
             connections: Arc::default(),
             rotation: AtomicUsize::new(0),
             stopping,

@@ -341,7 +341,8 @@ fn introduce(
         let queues: Vec<&str> = config.queues.iter().map(|queue| queue.name.as_str()).collect();
         let schedules: Vec<&str> = config.schedules.iter().map(|s| s.name.as_str()).collect();
         return output.value(&serde_json::json!({
-            "store": url.to_string(), "config": file, "http": http, "queues": queues,
+            "store": url.to_string(), "config": file, "http": http,
+            "dashboard": http.map(|http| format!("{http}/")), "queues": queues,
             "schedules": schedules,
             "seeded": seeded.put, "seeded_before": seeded.stood,
         }));
@@ -376,6 +377,7 @@ fn introduce(
   store      {url}
   config     {file}
   http       {served}
+  dashboard  {dashboard}
   queues     {queues}
   schedules  {schedules}
   seeded     {put} ({stood} put before)
@@ -391,6 +393,7 @@ Stop with Ctrl-C.
 ",
         version = env!("CARGO_PKG_VERSION"),
         served = http.map_or_else(|| "off".to_owned(), |http| format!("{http} (/docs)")),
+        dashboard = http.map_or_else(|| "off".to_owned(), |http| format!("{http}/")),
         also = http.map_or_else(String::new, |http| format!("\n  curl {http}/v1/stats")),
         put = count(seeded.put, "task"),
         stood = seeded.stood,

@@ -85,6 +85,23 @@ pub struct OperationView {
     pub why: Option<String>,
 }
 
+impl OperationView {
+    /// Which tasks are meant, by the filter's names; nothing means all.
+    #[must_use]
+    pub fn meant(&self) -> Vec<(&'static str, &str)> {
+        let FilterText { queue, state, key, group, source, error } = &self.filter;
+        let said = [
+            ("queue", queue),
+            ("state", state),
+            ("key", key),
+            ("group", group),
+            ("source", source),
+            ("error", error),
+        ];
+        said.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect()
+    }
+}
+
 fn wrong(why: impl std::fmt::Display) -> StoreError {
     StoreError::corrupt(format!("an operation: {why}"))
 }

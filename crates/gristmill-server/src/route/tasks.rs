@@ -82,7 +82,7 @@ impl FilterIn {
 }
 
 /// A point in time: an instant, or a duration before now.
-fn since(text: &str) -> Answer<Timestamp> {
+pub(crate) fn since(text: &str) -> Answer<Timestamp> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);
     }
@@ -127,7 +127,7 @@ pub(crate) async fn list(call: Call) -> Answer {
         service.known.expect(&service, queue).await?;
     }
     let request = ListRequest { filter, order, after, limit };
-    let page = page(&service, &caller, request, part, since).await?;
+    let page = page(&service, &caller, request, part, since, LOOKS).await?;
     let queues = service.known.queues(&service).await?;
     let now = now();
     let tasks: Vec<_> = page.0.iter().map(|task| TaskOut::of(task, &queues, now)).collect();
@@ -143,17 +143,21 @@ struct PageOut<'a> {
     next: Option<String>,
 }
 
+/// How long a page may be looked for.
+const LOOKS: Duration = Duration::from_secs(2);
+
 /// A page, filled as far as a bounded look goes. It may be short, even empty, and
 /// still have a next one.
-async fn page(
+pub(crate) async fn page(
     service: &Service,
     caller: &Caller,
     mut request: ListRequest,
     part: Option<&str>,
     since: Option<Timestamp>,
+    looks: Duration,
 ) -> Answer<(Vec<Task>, Option<TaskId>)> {
     let (limit, now) = (request.limit, now());
-    let until = Instant::now() + Duration::from_secs(2);
+    let until = Instant::now() + looks;
     let (mut tasks, mut bytes) = (Vec::new(), 0);
     loop {
         let page = service.store.list(request.clone()).await?;

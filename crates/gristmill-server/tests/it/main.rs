@@ -11,6 +11,7 @@
 mod access;
 mod claiming;
 mod client;
+mod dashboard;
 mod documented;
 mod looking;
 mod matrix;

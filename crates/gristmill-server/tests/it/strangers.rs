@@ -43,7 +43,7 @@ async fn every_answer_is_marked() {
 #[tokio::test]
 async fn what_is_not_there_is_said() {
     let site = Site::with(&[]).await;
-    assert_eq!(site.get("/").await.problem().1, "unknown_route");
+    assert_eq!(site.get("/elsewhere").await.problem().1, "unknown_route");
     assert_eq!(site.get("/v1/").await.problem().1, "unknown_route");
     let wrong = site.send("DELETE", "/v1/queues/a", &[], "").await;
     assert_eq!(wrong.problem().1, "method_not_allowed");

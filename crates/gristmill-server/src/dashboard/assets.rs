@@ -1,0 +1,89 @@
+//! The files that pages need, compiled in: nothing comes from elsewhere.
+//!
+//! Others' work is under `assets/vendor/`, with version, licence and digest in
+//! `vendored.json`, which a test holds it to.
+
+use std::sync::LazyLock;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+
+use crate::call::Call;
+use crate::problem::{Answer, NO_ROUTE, Problem};
+
+/// One file.
+struct Asset {
+    name: &'static str,
+    kind: &'static str,
+    bytes: &'static [u8],
+}
+
+macro_rules! assets {
+    ($($name:literal $kind:literal $path:literal;)+) => {
+        const ASSETS: &[Asset] = &[$(Asset {
+            name: $name,
+            kind: $kind,
+            bytes: include_bytes!(concat!("../../assets/", $path)),
+        }),+];
+    };
+}
+
+assets! {
+    "app.css" "text/css; charset=utf-8" "app.css";
+    "app.js" "text/javascript; charset=utf-8" "app.js";
+    "theme.js" "text/javascript; charset=utf-8" "theme.js";
+    "icon.svg" "image/svg+xml" "icon.svg";
+    "htmx.js" "text/javascript; charset=utf-8" "vendor/htmx-4.0.1.min.js";
+}
+
+/// The address of a file below the root of the pages. It changes with what is in the file,
+/// so that a browser may keep it and yet never has an old one.
+pub(crate) fn href(name: &str) -> String {
+    static MARKS: LazyLock<Vec<(&str, u64)>> =
+        LazyLock::new(|| ASSETS.iter().map(|asset| (asset.name, mark(asset.bytes))).collect());
+    let known = MARKS.iter().find(|(known, _)| *known == name);
+    format!("assets/{name}?{:016x}", known.map_or(0, |(_, mark)| *mark))
+}
+
+/// Tells one content from another (FNV-1a); it guards nothing.
+fn mark(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |mark, byte| {
+        (mark ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// `GET /assets/{name}`.
+pub(crate) async fn serve(call: Call) -> Answer {
+    let name = call.param("name");
+    let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
+        return Err(Problem::new(&NO_ROUTE, "there is no such file"));
+    };
+    let mut response = Response::new(Body::from(Bytes::from_static(asset.bytes)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(asset.kind));
+    let keep = HeaderValue::from_static("public, max-age=31536000, immutable");
+    headers.insert(header::CACHE_CONTROL, keep);
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_visit_is_small() {
+        let bytes: usize = ASSETS.iter().map(|asset| asset.bytes.len()).sum();
+        // Before any compression, and with every file; a page adds its own.
+        assert!(bytes < 170 << 10, "{bytes}");
+    }
+
+    #[test]
+    fn every_content_has_its_own_address() {
+        assert_ne!(mark(b"a"), mark(b"b"));
+        for asset in ASSETS {
+            assert!(href(asset.name).starts_with(&format!("assets/{}?", asset.name)));
+        }
+    }
+}

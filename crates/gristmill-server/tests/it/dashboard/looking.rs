@@ -1,0 +1,140 @@
+//! What pages show: numbers, words, scopes, and what to do where there is nothing.
+
+use serde_json::json;
+
+use super::{fail, follow, page, put, read_only, request, submit};
+use crate::client::Site;
+
+#[tokio::test]
+async fn a_new_service_teaches_the_next_command() {
+    let site = Site::with(&[]).await;
+    let text = page(&site, "/").await.text;
+    assert!(text.contains("No queue yet") && text.contains("gristmill queue add emails"), "{text}");
+    assert!(page(&site, "/operations").await.text.contains("gristmill retry --queue"));
+    let site = Site::with(&["emails"]).await;
+    assert!(page(&site, "/tasks").await.text.contains("gristmill put emails"));
+    let text = page(&site, "/").await.text;
+    assert!(text.contains("Nothing: every queue is served"), "{text}");
+}
+
+#[tokio::test]
+async fn the_overview_says_what_needs_attention() {
+    let site = Site::with(&["emails", "images"]).await;
+    put(&site, "emails", &json!({ "payload": 1 })).await;
+    fail(&site, "emails", "no route to host").await;
+    put(&site, "emails", &json!({ "payload": 2 })).await;
+    site.post("/v1/queues/images/pause", r#"{"by":"ada"}"#).await;
+    put(&site, "images", &json!({ "payload": 3 })).await;
+    let text = page(&site, "/").await.text;
+    for words in [
+        "Failures of emails rise: 1 task failed in the last 15 minutes, 0 in the 15 before.",
+        "images was paused by ada, and 1 task wait.",
+        "last hour: 2 put, 0 done, 1 failed",
+        "1 over HTTP",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_says_how_much_it_shows() {
+    let site = Site::with(&["a", "b"]).await;
+    let many: Vec<_> = (0..60).map(|n| json!({ "payload": n, "key": format!("k{n}") })).collect();
+    site.post("/v1/queues/a/tasks", &json!(many).to_string()).await;
+    put(&site, "b", &json!({ "payload": 1, "delay": "1h" })).await;
+    let first = page(&site, "/tasks?queue=a&state=ready").await.text;
+    assert!(first.contains("60 in all, 50 shown."), "{first}");
+    let next = first.split("rel=\"next\"").next().unwrap().rsplit("href=\"").next().unwrap();
+    let next = next.split('"').next().unwrap().replace("&amp;", "&").replace("./", "/");
+    let second = page(&site, &next).await.text;
+    assert!(
+        second.contains("10 tasks shown: these are all from here on.")
+            || second.contains("60 in all, 10 shown."),
+        "{second}"
+    );
+    assert!(second.contains("First page"), "{second}");
+    let delayed = page(&site, "/tasks?state=delayed").await.text;
+    assert!(delayed.contains("1 task shown: these are all from here on."), "{delayed}");
+    let none = page(&site, "/tasks?key=nobody").await.text;
+    assert!(none.contains("No task matches"), "{none}");
+    let one = page(&site, "/tasks?key=k7").await.text;
+    assert_eq!(one.matches("<tr data-row=").count(), 1, "{one}");
+    for (query, field) in [("state=odd", "state"), ("since=x", "since"), ("cursor=x", "cursor")] {
+        let wrong = page(&site, &format!("/tasks?{query}")).await;
+        assert_eq!(wrong.status, 422);
+        assert!(wrong.text.contains(&format!("<strong>{field}</strong>")), "{}", wrong.text);
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_shown_whole() {
+    let site = Site::with(&["a"]).await;
+    let task = json!({ "payload": { "to": "ada", "n": 1 }, "key": "k", "group": "g", "source": "s",
+                       "headers": { "trace": "abc" }, "priority": 3 });
+    let id = put(&site, "a", &task).await;
+    fail(&site, "a", "no route\nto host").await;
+    let text = page(&site, &format!("/tasks/{id}")).await.text;
+    for words in [
+        "no route\nto host",
+        "&quot;to&quot;: &quot;ada&quot;",
+        "gave up for good",
+        "<code>worker-1</code>",
+        "header <code>trace</code>",
+        "Retry now",
+        &format!("gristmill retry {id}"),
+        &format!("curl localhost/v1/tasks/{id}"),
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    let gone = page(&site, "/tasks/999").await;
+    assert_eq!(gone.status, 404);
+    assert!(gone.text.contains("There is no such task."), "{}", gone.text);
+    assert_eq!(page(&site, "/tasks/x").await.status, 422);
+}
+
+#[tokio::test]
+async fn only_the_part_that_changes_is_sent_again() {
+    let site = Site::with(&["a"]).await;
+    let again = site.raw(&request("GET", "/?did=retry&n=2", &[("hx-request", "true")], "")).await;
+    assert!(again.text.starts_with("<div id=\"live\" hx-get=\"?\""), "{}", again.text);
+    assert!(!again.text.contains("<html") && again.text.contains("2 tasks sent back"));
+}
+
+#[tokio::test]
+async fn what_was_done_is_said_in_our_own_words() {
+    let site = Site::with(&["a"]).await;
+    let text = page(&site, "/tasks?did=retry&n=2&not=1").await.text;
+    assert!(text.contains("2 tasks sent back to run again."), "{text}");
+    for odd in ["did=%3Cb%3E&n=1", "did=retry&n=%3Cb%3E", "did=retry"] {
+        let text = page(&site, &format!("/tasks?{odd}")).await.text;
+        assert!(!text.contains("class=\"flash\""), "{odd}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn pages_that_only_show_have_nothing_to_press() {
+    let site = read_only(&["a"]).await;
+    let id = put(&site, "a", &json!({ "payload": 1 })).await;
+    fail(&site, "a", "x").await;
+    for path in ["/", "/tasks", &format!("/tasks/{id}"), "/tasks/all?action=retry", "/operations"] {
+        let text = page(&site, path).await.text;
+        assert!(text.contains("read only"), "{path}");
+        assert!(!text.contains("name=\"action\""), "{path}: {text}");
+    }
+    let refused = submit(&site, &format!("/tasks/{id}/act"), "action=discard").await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.text.contains("These pages only show."), "{}", refused.text);
+    assert_eq!(site.mill.inspect().queue("a").await.unwrap().failed, 1);
+}
+
+#[tokio::test]
+async fn a_page_is_asked_for_below_any_prefix() {
+    let site = Site::with(&["a"]).await;
+    let id = put(&site, "a", &json!({ "payload": 1 })).await;
+    // Every address is seen from the page it stands on; `page` looks that none begins at
+    // the root.
+    let deep = page(&site, &format!("/tasks/{id}")).await.text;
+    assert!(deep.contains("href=\"../tasks\"") && deep.contains("src=\"../assets/app.js?"));
+    let shown = follow(&site, &format!("/tasks/{id}/act"), "action=cancel").await;
+    assert!(shown.text.contains("1 task cancelled"), "{}", shown.text);
+}

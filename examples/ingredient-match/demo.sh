@@ -16,15 +16,15 @@ run -A -t -v source=scraper -f sql/put.sql <data/scraped.csv
 run -A -t -v source=manual -f sql/put.sql <data/manual.csv
 
 echo '== a worker is killed with three lines in its hands'
-./worker.py --batch 3 --lease 2 --slow 60 &
+./worker.py --source scraper --batch 3 --lease 2 --slow 60 &
 victim=$!
 until [ "$(run -A -t -c "SELECT processing FROM gristmill.stats() WHERE queue = 'ingredient-match'")" = 3 ]; do :; done
 kill -9 $victim
 wait $victim 2>/dev/null || :
 
 echo '== two workers in Python and one in the shell'
-./worker.py & one=$!
-./worker.py & two=$!
+./worker.py --source scraper & one=$!
+./worker.py --source scraper & two=$!
 ./worker.sh manual
 wait $one $two
 # The killed worker's lease runs out after its two seconds; the next claim

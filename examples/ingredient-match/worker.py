@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""A worker in Python: claims lines of one source, matches them here, settles each.
+"""A worker in Python: claims lines of any or all sources, matches them, settles each.
 
-    DATABASE_URL=postgres://... ./worker.py [--source scraper] [--batch 5]
+    DATABASE_URL=postgres://... ./worker.py [--source scraper]... [--batch 5]
 
-Ends when nothing is due. It needs nothing but Python and psql; a service would
-use its database driver, and call the same functions.
+Ends when nothing is due. A thread prolongs the lease meanwhile; on SIGTERM or Ctrl-C
+the line in hand is finished and the others are given back. It needs nothing but Python
+and psql; a service would use its database driver, and call the same functions.
 """
 
 import argparse
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 SQL = Path(__file__).parent / "sql"
@@ -29,7 +31,9 @@ def run(script, **variables):
         words += ["-v", f"{name}={value}"]
     if isinstance(script, Path):
         script = script.read_text()
-    done = subprocess.run(words, input=script, stdout=subprocess.PIPE, text=True, check=True)
+    # In a group of its own: Ctrl-C is for this worker, which finishes its line.
+    done = subprocess.run(words, input=script, stdout=subprocess.PIPE, text=True, check=True,
+                          start_new_session=True)
     return done.stdout.splitlines()
 
 
@@ -59,23 +63,68 @@ def work(task, aliases):
     return f"ingredient {ingredient} ({answer[-1]})"
 
 
+class Lease:
+    """Prolongs a claim's lease every third of it, from a thread."""
+
+    def __init__(self, token, seconds):
+        self.token, self.seconds = token, seconds
+        self.lost, self.ended = threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=self.beat, daemon=True)
+
+    def beat(self):
+        while not self.ended.wait(self.seconds / 3):
+            try:
+                extended = run(SQL / "extend.sql", token=self.token, lease=self.seconds)
+            except subprocess.CalledProcessError:
+                continue  # the next beat may get through
+            if extended == ["f"]:
+                self.lost.set()  # somebody else has the tasks by now
+                return
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+
+def claim(asked):
+    """The next lines, of the first source that has some."""
+    for source in asked.source or [""]:
+        claimed = run(SQL / "claim.sql", limit=asked.batch, lease=asked.lease,
+                      source=source, worker=WORKER)
+        if claimed:
+            return [json.loads(task) for task in claimed]
+    return []
+
+
 def main():
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    words.add_argument("--source", default="scraper")
+    words.add_argument("--source", action="append", help="only of this source, or these")
     words.add_argument("--batch", type=int, default=5)
     words.add_argument("--lease", type=float, default=float(os.environ.get("LEASE_SECONDS", 180)))
     words.add_argument("--slow", type=float, default=0, help="seconds to think about each line")
     asked = words.parse_args()
     rows = run("SELECT alias, ingredient FROM ingredient_alias")
     aliases = dict(row.rsplit("|", 1) for row in rows)
-    while True:
-        claimed = run(SQL / "claim.sql", limit=asked.batch, lease=asked.lease,
-                      source=asked.source, worker=WORKER)
-        if not claimed:
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    while not stop.is_set():
+        tasks = claim(asked)
+        if not tasks:
             return
-        for task in map(json.loads, claimed):
-            time.sleep(asked.slow)
-            print(f"line {task['line_id']}: {work(task, aliases)}", flush=True)
+        with Lease(tasks[0]["token"], asked.lease) as lease:
+            for task in tasks:
+                # A stop ends the thinking, too.
+                if lease.lost.is_set():
+                    break
+                if stop.wait(asked.slow):
+                    run(SQL / "release.sql", id=task["id"], token=task["token"])
+                    continue
+                print(f"line {task['line_id']}: {work(task, aliases)}", flush=True)
 
 
 if __name__ == "__main__":

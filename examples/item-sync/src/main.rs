@@ -7,22 +7,25 @@ mod anomaly;
 mod args;
 #[cfg(test)]
 mod cost;
+mod crew;
 mod db;
 mod error;
 mod feed;
 mod items;
 mod log;
 mod notice;
+mod out;
 mod postgres;
 mod process;
 mod queue;
+mod review;
 mod show;
 mod sync;
 mod trend;
 mod work;
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,11 +33,14 @@ use std::time::Duration;
 
 use clap::Parser;
 use gristmill::Mill;
+use gristmill::port::Action;
 
 use args::{Args, Command};
+use crew::Until;
 use error::Result;
 use items::{Items, store_url};
 use notice::Receiver;
+use out::say;
 use process::Processes;
 
 #[tokio::main]
@@ -59,20 +65,32 @@ async fn run(args: Args) -> Result<()> {
                 let synced = input(file)
                     .and_then(|input| sync::sync(&mill, items.as_mut(), input, usize::from(chunk)));
                 let file = file.display();
-                println!("{file}: {}", synced.map_err(|error| format!("{file}: {error:#}"))?);
+                say!("{file}: {}", synced.map_err(|error| format!("{file}: {error:#}"))?)?;
             }
             Ok(mill.close().await?)
         }
-        Command::Work { drain, log, webhook, lease } => {
+        Command::Work { drain, log, webhook, webhook_ca, lease, queues, processors, budget } => {
+            let shares = crew::shares(&queues, &processors)?;
+            let agent = notice::agent(webhook_ca.as_deref())?;
             let (mill, items) = open(place, args.retries).await?;
-            let receiver = webhook.map_or(Receiver::Log(log), Receiver::Webhook);
+            let receiver =
+                webhook.map_or(Receiver::Log(log), |webhook| Receiver::Webhook(agent, webhook));
             let processes = Arc::new(Processes::new(items, receiver));
-            let lease = lease.map(|seconds| Duration::from_secs(seconds.into()));
-            let report = work::work(&mill, processes, drain, args.retries, lease).await?;
-            println!("{} done, {} not done", report.done, report.not_done);
+            let terms = (args.retries, lease.map(|seconds| Duration::from_secs(seconds.into())));
+            let workers = || {
+                let worker = |share| work::worker(&mill, &processes, share, terms);
+                shares.iter().map(worker).collect()
+            };
+            let report = crew::run(workers, Until { drained: drain, budget }).await?;
+            say!("{} done, {} not done", report.done, report.not_done)?;
             if !report.left.is_empty() {
                 let left = &report.left;
-                println!("left: {} still run, {} not on record", left.running, left.unsettled);
+                say!("left: {} still run, {} not on record", left.running, left.unsettled)?;
+            }
+            if budget.is_some() {
+                let queues = mill.inspect().stats().await?;
+                let ready: u64 = queues.iter().map(|queue| queue.ready).sum();
+                say!("{ready} ready for the next run")?;
             }
             Ok(mill.close().await?)
         }
@@ -89,6 +107,19 @@ async fn run(args: Args) -> Result<()> {
                 // Whoever read it has seen enough.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
                 shown => shown?,
+            }
+            Ok(mill.close().await?)
+        }
+        Command::Review { group, retry, discard, ask } => {
+            let mill = mill(existing(place)?).await?;
+            match group {
+                Some(mark) => {
+                    let retry = retry.then_some(Action::Retry);
+                    let action = retry.or(discard.then_some(Action::Discard));
+                    review::decide(&mill, &mark, action).await?;
+                }
+                None if ask => review::ask(&mill, &mut BufReader::new(std::io::stdin())).await?,
+                None => review::list(&mill).await?,
             }
             Ok(mill.close().await?)
         }

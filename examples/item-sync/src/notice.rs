@@ -1,11 +1,14 @@
 //! Notices of new items: a line in a log, or a POST to a webhook.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+
+use ureq::Agent;
+use ureq::http::Uri;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::error::Result;
 
@@ -28,7 +31,7 @@ pub(crate) enum Receiver {
     /// A file that grows by a line.
     Log(PathBuf),
     /// A server that takes a POST.
-    Webhook(Webhook),
+    Webhook(Agent, Webhook),
 }
 
 impl Receiver {
@@ -37,9 +40,8 @@ impl Receiver {
         match self {
             Receiver::Log(path) => append(path, &line(notice))
                 .map_err(|error| format!("{}: {error}", path.display()).into()),
-            Receiver::Webhook(webhook) => {
-                webhook.post(&json(notice)).map_err(|error| format!("{webhook}: {error}").into())
-            }
+            Receiver::Webhook(agent, webhook) => post(agent, webhook, &json(notice))
+                .map_err(|error| format!("{webhook}: {error}").into()),
         }
     }
 }
@@ -70,17 +72,13 @@ fn append(path: &PathBuf, line: &str) -> std::io::Result<()> {
     log.sync_data()
 }
 
-/// A plain HTTP address.
+/// A server that takes a POST, by HTTP or HTTPS.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Webhook {
-    host: String,
-    port: u16,
-    path: String,
-}
+pub(crate) struct Webhook(Uri);
 
 impl std::fmt::Display for Webhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "http://{}:{}{}", self.host, self.port, self.path)
+        self.0.fmt(f)
     }
 }
 
@@ -88,48 +86,57 @@ impl FromStr for Webhook {
     type Err = String;
 
     fn from_str(url: &str) -> Result<Self, String> {
-        let rest = url.strip_prefix("http://").ok_or("it must begin with http://")?;
-        let (authority, path) = match rest.find('/') {
-            Some(at) => rest.split_at(at),
-            None => (rest, "/"),
-        };
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) => {
-                (host, port.parse().map_err(|_| format!("'{port}' is not a port"))?)
-            }
-            None => (authority, 80),
-        };
-        if host.is_empty() || url.contains(|c: char| c.is_control() || c == ' ') {
-            return Err("it names no host, or has a blank in it".to_owned());
+        let uri: Uri = url.parse().map_err(|error| format!("it is no address: {error}"))?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err("it must begin with http:// or https://".to_owned());
         }
-        Ok(Webhook { host: host.to_owned(), port, path: path.to_owned() })
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let port = authority.rsplit_once(']').map_or(authority, |(_, rest)| rest);
+        if port.contains(':') && uri.port_u16().is_none() {
+            return Err("its port is not a number".to_owned());
+        }
+        match uri.host() {
+            None | Some("") => Err("it names no host".to_owned()),
+            Some(_) => Ok(Webhook(uri)),
+        }
     }
 }
 
-impl Webhook {
-    /// Posts the text; anything but a 2xx is an error.
-    fn post(&self, json: &str) -> Result<()> {
-        let address = (self.host.as_str(), self.port)
-            .to_socket_addrs()?
-            .next()
-            .ok_or("the host has no address")?;
-        let mut stream = TcpStream::connect_timeout(&address, CONNECT_WITHIN)?;
-        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-        stream.set_write_timeout(Some(ANSWER_WITHIN))?;
-        let Webhook { host, port, path } = self;
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{json}",
-            json.len()
-        );
-        stream.write_all(request.as_bytes())?;
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer)?;
-        match answer.split_whitespace().nth(1) {
-            Some(status) if status.len() == 3 && status.starts_with('2') => Ok(()),
-            Some(status) => Err(format!("the webhook answered {status}").into()),
-            None => Err("the webhook closed the connection without an answer".into()),
+/// Who posts: certificates are checked against the list of public authorities, or
+/// against a file of one's own.
+pub(crate) fn agent(authorities: Option<&Path>) -> Result<Agent> {
+    let mut tls = TlsConfig::builder();
+    if let Some(path) = authorities {
+        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let pem = std::fs::read(path).map_err(|error| told(&error))?;
+        let mut own = Vec::new();
+        for item in parse_pem(&pem) {
+            if let PemItem::Certificate(certificate) = item.map_err(|error| told(&error))? {
+                own.push(certificate);
+            }
         }
+        if own.is_empty() {
+            return Err(told(&"there is no certificate in it").into());
+        }
+        tls = tls.root_certs(RootCerts::new_with_certs(&own));
+    }
+    // A redirect would lose the POST, and a status is ours to judge.
+    let config = Agent::config_builder()
+        .timeout_connect(Some(CONNECT_WITHIN))
+        .timeout_global(Some(ANSWER_WITHIN))
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .tls_config(tls.build());
+    Ok(config.build().into())
+}
+
+/// Posts the text; anything but a 2xx is an error.
+fn post(agent: &Agent, webhook: &Webhook, json: &str) -> Result<()> {
+    let answer = agent.post(&webhook.0).content_type("application/json").send(json)?;
+    match answer.status() {
+        status if status.is_success() => Ok(()),
+        status => Err(format!("the webhook answered {}", status.as_u16()).into()),
     }
 }
 
@@ -161,9 +168,10 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let read = |url: &str| url.parse::<Webhook>().map(|webhook| webhook.to_string());
-        assert_eq!(read("http://a:81/x"), Ok("http://a:81/x".to_owned()));
-        assert_eq!(read("http://a"), Ok("http://a:80/".to_owned()));
-        for bad in ["a", "https://a", "http://", "http://a:x/", "http://a/b c", "http://a/\r\n"] {
+        for good in ["http://a:81/x", "https://a/x?y=z"] {
+            assert_eq!(read(good), Ok(good.to_owned()));
+        }
+        for bad in ["a", "ftp://a/", "http://", "http://a:x/", "http://a/b c", "http://a/\r\n"] {
             assert!(read(bad).is_err(), "{bad}");
         }
     }

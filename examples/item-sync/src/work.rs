@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill::prelude::*;
-use gristmill::worker::WorkReport;
 
+use crate::crew::Share;
 use crate::error::Result;
 use crate::process::Processes;
 use crate::queue::{NewItem, PriceAnomaly, PriceTrend, PriceUpdated};
@@ -32,24 +32,24 @@ async fn price_anomaly(task: PriceAnomaly, State(shop): Shared) -> Result<()> {
     shop.run(move |shop| shop.price_anomaly(task.item)).await
 }
 
-/// Serves the four queues until everything is drained, or until a signal.
-pub(crate) async fn work(
+/// A worker of some of the queues.
+pub(crate) fn worker(
     mill: &Mill,
-    processes: Arc<Processes>,
-    drain: bool,
-    retries: bool,
-    lease: Option<Duration>,
-) -> Result<WorkReport> {
-    let worker = Worker::new(mill).drain(drain).state(processes);
-    let mut worker =
-        worker.handle(price_updated).handle(new_item).handle(price_trend).handle(price_anomaly);
-    if !retries {
-        // A claim is the only attempt then, and a killed worker's claims are
-        // used up: no more is claimed than is begun.
-        worker = worker.batch(1);
+    processes: &Arc<Processes>,
+    share: &Share,
+    (retries, lease): (bool, Option<Duration>),
+) -> Worker<Arc<Processes>> {
+    let mut worker = Worker::new(mill).processors(share.processors).state(processes.clone());
+    for queue in &share.queues {
+        worker = match queue.as_str() {
+            PriceUpdated::QUEUE => worker.handle(price_updated),
+            NewItem::QUEUE => worker.handle(new_item),
+            PriceTrend::QUEUE => worker.handle(price_trend),
+            _ => worker.handle(price_anomaly),
+        };
     }
-    if let Some(lease) = lease {
-        worker = worker.lease(lease);
-    }
-    Ok(worker.run_until_signalled().await?)
+    // Without retries a claim is the only attempt, and a killed worker's claims are
+    // used up: no more is claimed than is begun.
+    let worker = if retries { worker } else { worker.batch(1) };
+    if let Some(lease) = lease { worker.lease(lease) } else { worker }
 }

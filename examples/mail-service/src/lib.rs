@@ -6,6 +6,7 @@
 
 pub mod handlers;
 pub mod outbox;
+pub mod scrape;
 pub mod service;
 pub mod tend;
 

@@ -18,19 +18,15 @@ pub async fn tend(
     control: Option<&Path>,
     metrics: Option<&Path>,
 ) {
-    let (mut known, mut slow) = (None, 0);
+    let mut known = None;
     loop {
-        let report = worker.stats().report;
-        if report.slow_cycles > slow {
-            slow = report.slow_cycles;
-            eprintln!("mail-service: a cycle takes longer than ten seconds ({slow} so far)");
-        }
         let wished = control
             .and_then(|file| std::fs::read_to_string(file).ok())
             .and_then(|text| text.trim().parse::<usize>().ok());
         if wished.is_some() && wished != known {
             known = wished;
             worker.set_processors(wished.unwrap_or(1));
+            tracing::info!(processors = wished.unwrap_or(1), "the control file says how many");
         }
         write_metrics(mill, metrics);
         tokio::time::sleep(EVERY).await;
@@ -42,7 +38,7 @@ pub fn write_metrics(mill: &Mill, metrics: Option<&Path>) {
     if let Some(file) = metrics
         && let Err(error) = write(file, &mill.metrics().text())
     {
-        eprintln!("mail-service: {}: {error}", file.display());
+        tracing::warn!(file = %file.display(), %error, "metrics could not be written");
     }
 }
 

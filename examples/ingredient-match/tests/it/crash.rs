@@ -64,3 +64,44 @@ fn a_worker_that_lost_its_lease_writes_nothing() {
     assert_eq!(String::from_utf8_lossy(&said.stdout).trim(), "lease_lost");
     assert_eq!(kitchen.ask("SELECT count(*) FROM recipe_line WHERE ingredient IS NOT NULL"), "0");
 }
+
+#[test]
+fn a_worker_keeps_its_lease_however_long_a_line_takes() {
+    let kitchen = Kitchen::new();
+    kitchen.put("scraper", &["1 egg", "2 eggs", "1 pinch of saffron"]);
+    let words = ["worker.py", "--lease", "0.9", "--slow", "1.2"];
+    let mut program = kitchen.program(&words);
+    let mut slow = program.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    while kitchen.ask("SELECT processing FROM gristmill.stats()") != "3" {}
+    // Another one looks all the while, and gets nothing.
+    while slow.try_wait().unwrap().is_none() {
+        assert_eq!(kitchen.run(&["worker.sh"]), "");
+    }
+    let said = String::from_utf8(slow.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(said.matches("(recorded)").count(), 2, "{said}");
+    assert_eq!(kitchen.ask("SELECT state, claims FROM gristmill.tasks"), "failed|1");
+}
+
+#[test]
+fn a_worker_that_is_told_to_stop_gives_its_lines_back() {
+    for words in [&["worker.py", "--slow", "600"][..], &["worker.sh"]] {
+        let kitchen = Kitchen::new();
+        kitchen.put("scraper", &["1 egg", "2 eggs", "3 eggs"]);
+        let mut program = kitchen.program(words);
+        // The shell hears a signal when the command that it waits for has ended.
+        let mut worker =
+            program.env("SLOW_SECONDS", "2").stdout(std::process::Stdio::null()).spawn().unwrap();
+        while kitchen.ask("SELECT processing FROM gristmill.stats()") != "3" {}
+        let told = std::process::Command::new("kill")
+            .args(["-TERM", &worker.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(told.success() && worker.wait().unwrap().success(), "{words:?}");
+        assert_eq!(
+            kitchen.ask("SELECT ready, processing, failed FROM gristmill.stats()"),
+            "3|0|0",
+            "{words:?}"
+        );
+        assert_eq!(kitchen.ask("SELECT max(attempts) FROM gristmill.tasks"), "0", "{words:?}");
+    }
+}

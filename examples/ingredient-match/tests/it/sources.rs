@@ -21,6 +21,24 @@ fn a_worker_takes_only_lines_of_its_source() {
 }
 
 #[test]
+fn a_worker_takes_lines_of_any_or_all_sources() {
+    for (worker, left) in [
+        (&["worker.py"][..], "0"),
+        (&["worker.sh"], "0"),
+        (&["worker.py", "--source", "manual", "--source", "scraper"], "0"),
+        (&["worker.py", "--source", "nobody", "--source", "scraper"], "1"),
+    ] {
+        let kitchen = Kitchen::new();
+        for source in ["scraper", "manual"] {
+            kitchen.put(source, &[&format!("3 cloves garlic, {source}")]);
+        }
+        assert_eq!(kitchen.ask("SELECT total FROM gristmill.stats()"), "2");
+        kitchen.run(worker);
+        assert_eq!(kitchen.ask("SELECT total FROM gristmill.stats()"), left, "{worker:?}");
+    }
+}
+
+#[test]
 fn lines_are_put_once_however_often_they_come() {
     let kitchen = Kitchen::new();
     assert_eq!(kitchen.put("scraper", &LINES[..2]), "2 lines put");
@@ -56,4 +74,43 @@ fn a_line_nobody_knows_is_failed_with_its_words() {
     kitchen.run(&["worker.py"]);
     let failed = "SELECT state, error, attempts FROM gristmill.tasks";
     assert_eq!(kitchen.ask(failed), "failed|no ingredient is called 'saffron'|1");
+}
+
+/// As whoever calls the functions through an RPC gateway: it may execute and nothing else.
+#[test]
+fn a_role_that_may_only_execute_works_and_reads_nothing() {
+    let kitchen = Kitchen::new();
+    kitchen.make_roles();
+    kitchen.put("scraper", &["2 eggs"]);
+    kitchen.ask(
+        "DO $$BEGIN CREATE ROLE kitchen_rpc LOGIN PASSWORD 'secret'; EXCEPTION
+             WHEN duplicate_object OR unique_violation THEN NULL; END$$;
+         GRANT gristmill_work TO kitchen_rpc",
+    );
+    let url = kitchen.tcp_url_of("kitchen_rpc", "secret");
+    let ask = |sql: &str| {
+        let mut psql = std::process::Command::new("psql");
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &url, "-c", sql]);
+        let asked = psql.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().trim().to_owned();
+        asked.status.success().then(|| text(asked.stdout)).ok_or(text(asked.stderr))
+    };
+    let claimed =
+        ask("SELECT id, token FROM gristmill.claim('ingredient-match', 1, 180, NULL, 'x')");
+    let claimed = claimed.unwrap();
+    let (id, token) = claimed.split_once('|').unwrap();
+    for refused in [
+        "SELECT * FROM gristmill.task",
+        "DELETE FROM gristmill.task",
+        "SELECT * FROM gristmill.tasks",
+        "SELECT gristmill.retry(1, 'me')",
+        "SELECT * FROM recipe_line",
+    ] {
+        let said = ask(refused).unwrap_err();
+        assert!(said.contains("permission denied") || said.contains("does not exist"), "{said}");
+    }
+    // Nor has it another clock than the server's.
+    let said = ask("SELECT gristmill.claim('ingredient-match', 1, now => now())").unwrap_err();
+    assert!(said.contains("does not exist"), "{said}");
+    assert_eq!(ask(&format!("SELECT gristmill.complete({id}, '{token}')")).unwrap(), "recorded");
 }

@@ -98,9 +98,30 @@ fn failures_are_retried_or_discarded_by_hand() {
 #[test]
 fn a_webhook_must_be_one() {
     let shop = Shop::new();
-    for url in ["https://a/", "nowhere", "http://a:b/"] {
+    for url in ["ftp://a/", "nowhere", "http://a:b/"] {
         let ran = shop.run(&["work", "--drain", "--webhook", url]);
         assert!(!ran.ok && ran.stderr.contains(url), "{ran:?}");
     }
     assert!(!shop.path("items.db").exists());
+}
+
+#[test]
+fn a_webhook_by_https_is_asked_for_its_certificate() {
+    let shop = Shop::new();
+    shop.sync(&[(1, 100)]);
+    let webhook = Webhook::start_tls(&shop.path(""));
+    // Nobody public vouches for it.
+    shop.ok(&["work", "--drain", "--webhook", &webhook.url]);
+    let failed = shop.tasks("NEW_ITEM", State::Failed);
+    let error = failed[0].error.as_deref().unwrap_or_default();
+    assert!(error.contains(&webhook.url) && error.contains("certificate"), "{error}");
+    assert_eq!(shop.operate(Action::Retry, "NEW_ITEM").moved(), 1);
+    let work = ["work", "--drain", "--webhook", &webhook.url, "--webhook-ca", "ca.crt"];
+    let worker = shop.start(&work);
+    webhook.next().answer(204);
+    let ran = worker.end();
+    assert!(ran.ok && ran.stdout.contains("1 done, 0 not done"), "{ran:?}");
+    let ran =
+        shop.run(&["work", "--drain", "--webhook", &webhook.url, "--webhook-ca", "feed.json"]);
+    assert!(!ran.ok && ran.stderr.contains("no certificate in it"), "{ran:?}");
 }

@@ -16,6 +16,8 @@ mod kill;
 mod lost;
 mod memory;
 mod postgres;
+mod review;
+mod scale;
 mod shop;
 mod sync;
 mod webhook;

@@ -30,6 +30,7 @@ Examples:
   gristmill generate --out src                    queues.yaml becomes src/queues.rs
   gristmill generate mail.yaml bills.yaml --out src
   gristmill generate --lang python --out app      queues.yaml becomes app/queues.py
+  gristmill generate --lang typescript --out src  queues.yaml becomes src/queues.ts
   gristmill generate --out src --check            fails when src/queues.rs is out of date";
 
 /// `contract`.
@@ -111,4 +112,6 @@ pub(crate) enum Language {
     Rust,
     /// For the package `gristmill` of clients/python
     Python,
+    /// For the package `gristmill` of clients/typescript
+    Typescript,
 }

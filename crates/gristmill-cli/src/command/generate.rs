@@ -33,6 +33,7 @@ impl Generate {
         let stem = gristmill_contract::naming::snake_case(stem.unwrap_or("queues"));
         let (code, ending) = match self.lang {
             Language::Rust => (generate::rust(&contract, &names, Place::File), "rs"),
+            Language::Typescript => (generate::typescript(&contract, &names), "ts"),
             Language::Python => (generate::python(&contract, &names), "py"),
         };
         let file = self.out.join(format!("{stem}.{ending}"));

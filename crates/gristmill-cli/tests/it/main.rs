@@ -42,5 +42,6 @@ mod stop;
 mod stream;
 mod stuck_log;
 mod token;
+mod typescript;
 mod up;
 mod workers;

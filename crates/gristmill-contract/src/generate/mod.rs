@@ -1,5 +1,5 @@
 //! Rust out of a contract: typed payloads, a handler trait a queue, and a
-//! worker; and Python.
+//! worker; and Python and TypeScript.
 //!
 //! The text is written the way `rustfmt` leaves it, and depends on nothing but
 //! the contract: the same contract gives the same bytes everywhere. What is
@@ -11,9 +11,11 @@ mod fields;
 mod handlers;
 mod layout;
 mod python;
+mod typescript;
 
 pub use build_script::{BuildError, build, build_all};
 pub use python::python;
+pub use typescript::typescript;
 
 use crate::Contract;
 use crate::naming::pascal_case;

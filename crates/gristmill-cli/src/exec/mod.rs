@@ -281,7 +281,15 @@ impl Exec {
     /// What a URL's answer makes of the task.
     async fn judged(&self, verdict: Verdict, task: &ClaimedTask, context: &Context) -> Outcome {
         match verdict {
-            Verdict::Done => Outcome::Done,
+            Verdict::Done(said) => {
+                let mut output = Output::of(self.mill.store().limits().result_bytes);
+                output.push(&said);
+                // Cut to what is allowed, it is not refused.
+                match output.into_result().0.map(|result| context.result_payload(result)) {
+                    Some(Err(error)) => Outcome::Fail(error.to_string()),
+                    Some(Ok(())) | None => Outcome::Done,
+                }
+            }
             Verdict::Fail(why) => Outcome::Fail(why),
             Verdict::Error(why) => Outcome::Error(why),
             Verdict::Release(after) => {

@@ -21,9 +21,6 @@ use client::{ANSWER_BYTES, Answer, Client};
 pub(crate) use signature::Secrets;
 pub(crate) use verdict::Verdict;
 
-/// Most bytes of an answer that become a task's error.
-const ERROR_BYTES: usize = 4096;
-
 /// A URL that handles tasks, and its connections.
 #[derive(Debug)]
 pub(crate) struct Hook {
@@ -104,11 +101,10 @@ impl Hook {
 }
 
 fn judged(answer: &Answer) -> Verdict {
-    let shown = answer.body.get(..answer.body.len().min(ERROR_BYTES)).unwrap_or_default();
     let now = SystemClock::default().now().as_micros();
     let now = jiff::Timestamp::from_microsecond(now).unwrap_or_default();
     if answer.is_cut {
         tracing::warn!("an answer had more than {ANSWER_BYTES} bytes; the rest was not read");
     }
-    verdict::of(&answer.head, &String::from_utf8_lossy(shown), now)
+    verdict::of(&answer.head, &answer.body, now)
 }

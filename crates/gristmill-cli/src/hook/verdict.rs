@@ -7,6 +7,9 @@ use jiff::Timestamp;
 /// Longest time that an answer may put a task off.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Most bytes of an answer that become a task's error.
+const ERROR_BYTES: usize = 4096;
+
 /// The head of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Head {
@@ -19,23 +22,26 @@ pub(super) struct Head {
 /// What becomes of the task.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    Done,
+    /// With what was answered, which is the task's result.
+    Done(Vec<u8>),
     /// Again after this time, or after the queue's backoff.
     Release(Option<Duration>),
     Fail(String),
     Error(String),
 }
 
-/// Decides by the status. `said` is the body as text, `now` is read of our clock for an
+/// Decides by the status. `now` is read of our clock for an
 /// answer that names an hour and not its own.
-pub(super) fn of(head: &Head, said: &str, now: Timestamp) -> Verdict {
+pub(super) fn of(head: &Head, body: &[u8], now: Timestamp) -> Verdict {
     let status = head.status;
+    let shown = body.get(..body.len().min(ERROR_BYTES)).unwrap_or_default();
+    let said = String::from_utf8_lossy(shown);
     let words = |what: &str| match said.trim() {
         "" => format!("HTTP {status}{what}"),
         said => format!("HTTP {status}{what}: {said}"),
     };
     match status {
-        200..=299 => Verdict::Done,
+        200..=299 => Verdict::Done(body.to_vec()),
         429 | 503 => Verdict::Release(wait(head, now)),
         410 | 422 => Verdict::Fail(words("")),
         300..=399 => {
@@ -77,9 +83,9 @@ mod tests {
 
     #[test]
     fn the_status_decides() {
-        let of = |status| of(&head(status), " no such item\n", Timestamp::UNIX_EPOCH);
+        let of = |status| of(&head(status), b" no such item\n", Timestamp::UNIX_EPOCH);
         for status in [200, 201, 202, 204, 299] {
-            assert_eq!(of(status), Verdict::Done);
+            assert_eq!(of(status), Verdict::Done(b" no such item\n".to_vec()));
         }
         for status in [429, 503] {
             assert_eq!(of(status), Verdict::Release(None));
@@ -94,7 +100,7 @@ mod tests {
             let Verdict::Error(why) = of(status) else { panic!("{status}") };
             assert!(why.contains("no redirect is followed"), "{why}");
         }
-        let empty = super::of(&head(500), " ", Timestamp::UNIX_EPOCH);
+        let empty = super::of(&head(500), b" ", Timestamp::UNIX_EPOCH);
         assert_eq!(empty, Verdict::Error("HTTP 500".to_owned()));
     }
 
@@ -105,7 +111,7 @@ mod tests {
         let wait = |retry_after: &str, date: Option<&str>| {
             let retry_after = Some(retry_after.to_owned());
             let head = Head { retry_after, date: date.map(str::to_owned), ..head(503) };
-            let Verdict::Release(wait) = of(&head, "", now) else { panic!("{head:?}") };
+            let Verdict::Release(wait) = of(&head, b"", now) else { panic!("{head:?}") };
             wait.map(|wait| wait.as_secs())
         };
         assert_eq!(wait("120", None), Some(120));

@@ -188,6 +188,29 @@ fn the_status_of_the_answer_settles_the_task() {
 }
 
 #[test]
+fn the_answer_is_the_result() {
+    let receiver = Receiver::new();
+    let place = receiver.place("{keep_result: 1h}");
+    let large = "x".repeat(100_000);
+    run(
+        &place,
+        &[
+            json!({ "status": 200, "body": "{\"sent\": 1}" }),
+            json!({ "status": 200, "body": "plain" }),
+            json!({ "status": 204 }),
+            json!({ "status": 200, "body": large }),
+        ],
+        4,
+    );
+    let result = |id: u64| task(&place, id)["result"].clone();
+    assert_eq!(result(1), json!({ "sent": 1 }));
+    assert!(result(2).to_string().contains("plain"), "{}", result(2));
+    assert_eq!(result(3), json!(null));
+    let cut = result(4).to_string();
+    assert!(cut.len() < 66_000 && cut.contains("bytes left out]"), "{}", cut.len());
+}
+
+#[test]
 fn a_request_says_what_a_program_is_told() {
     let receiver = Receiver::new();
     let place = receiver.place("{}");

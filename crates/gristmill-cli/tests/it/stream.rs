@@ -20,6 +20,7 @@ while IFS= read -r line; do
     echo "words about $what" >&2
     case $what in
         done|error|fail|release) echo "{\"id\":\"$id\",\"outcome\":\"$what\"}";;
+        value) echo "{\"id\":\"$id\",\"outcome\":\"done\",\"result\":{\"n\": $id}}";;
         told) echo "{\"id\":\"$id\",\"outcome\":\"error\",\"error\":\"in its own words\"}";;
         retry) echo "{\"id\":$id,\"outcome\":\"retry\",\"after\":\"1h\",\"error\":\"busy\"}";;
         odd) echo "{\"id\":\"$id\",\"outcome\":\"ok\"}";;
@@ -92,6 +93,16 @@ fn one_program_answers_for_each_task() {
     }
     assert_eq!(task(&place, "retry")["error"], "busy");
     assert_eq!(place.stats("q")["delayed"], 2, "both come back in an hour");
+}
+
+#[test]
+fn what_is_answered_with_done_is_the_result() {
+    let place = place(&["keep_result=1h"]);
+    put(&place, &["value", "done"]);
+    let (said, code) = drain(&place);
+    assert_eq!(code, 0, "{said}");
+    let result = |id: &str| place.json(&["show", id])["result"].clone();
+    assert_eq!((result("1"), result("2")), (json!({ "n": 1 }), json!(null)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! ```text
 //!   from it   {"gristmill":1,"ready":true}              first of all
 //!   to it     {"id","attempt",…,"payload" | "payload_base64","timeout_ms"}
-//!   from it   {"id","outcome","error"?,"after"?}        one for each task
+//!   from it   {"id","outcome","error"?,"after"?,"result"?}    one for each task
 //! ```
 
 use std::time::Duration;
@@ -14,7 +14,9 @@ use gristmill::port::{ClaimedTask, Limits};
 use gristmill::worker::Context;
 use gristmill_contract::duration;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::super::task_json;
 
@@ -80,6 +82,8 @@ pub(super) struct Ended {
     pub(super) how: How,
     pub(super) error: Option<String>,
     pub(super) after: Option<Duration>,
+    /// JSON, as it was written.
+    pub(super) result: Option<String>,
 }
 
 /// The outcome.
@@ -96,12 +100,12 @@ pub(super) enum How {
 #[serde(deny_unknown_fields)]
 struct AnswerIn {
     #[serde(rename = "id")]
-    _id: Value,
+    _id: IgnoredAny,
     outcome: Option<String>,
     error: Option<String>,
     after: Option<String>,
-    result: Option<Value>,
-    progress: Option<Value>,
+    result: Option<Box<RawValue>>,
+    progress: Option<IgnoredAny>,
 }
 
 /// Reads a line about this task.
@@ -129,7 +133,7 @@ pub(super) fn of_program(line: &[u8], id: &str) -> Result<Said, String> {
         let about: String = about.chars().take(40).collect();
         return Err(format!("its answer is about task {about}, and it was given task {id}"));
     }
-    Ok(serde_json::from_value(said).map_or_else(
+    Ok(serde_json::from_slice(line).map_or_else(
         |error| Said::Unclear(format!("the answer cannot be read: {error}: {}", shown(line))),
         |answer| meant(answer).unwrap_or_else(Said::Unclear),
     ))
@@ -165,7 +169,11 @@ fn meant(answer: AnswerIn) -> Result<Said, String> {
     if after.is_some() && !matches!(how, How::Retry | How::Release) {
         return Err(format!("'after' goes with retry and release, not with {outcome}"));
     }
-    Ok(Said::Ended(Ended { how, error: answer.error, after }))
+    if answer.result.is_some() && how != How::Done {
+        return Err(format!("'result' goes with done, not with {outcome}"));
+    }
+    let result = answer.result.map(|result| result.get().to_owned());
+    Ok(Said::Ended(Ended { how, error: answer.error, after, result }))
 }
 
 /// A line as people are shown it.
@@ -230,13 +238,17 @@ mod tests {
     #[test]
     fn an_answer_names_its_task_and_an_outcome() {
         let read = |line: &str| of_program(line.as_bytes(), "7");
-        let done = Ended { how: How::Done, error: None, after: None };
+        let done = Ended { how: How::Done, error: None, after: None, result: None };
         assert_eq!(read(r#"{"id":"7","outcome":"done"}"#), Ok(Said::Ended(done)));
         let retry = Ended {
             how: How::Retry,
             error: Some("busy".to_owned()),
             after: Some(Duration::from_secs(30)),
+            result: None,
         };
+        let line = r#"{"result":{"a": 12345678901234567890123},"outcome":"done","id":"7"}"#;
+        let Ok(Said::Ended(ended)) = read(line) else { panic!("{line} was not understood") };
+        assert_eq!(ended.result.as_deref(), Some("{\"a\": 12345678901234567890123}"));
         let line = r#"{"id":7,"outcome":"retry","after":"30s","error":"busy"}"#;
         assert_eq!(read(line), Ok(Said::Ended(retry)));
         assert_eq!(read(r#"{"id":"7","progress":{"at":1}}"#), Ok(Said::Progress));
@@ -254,6 +266,7 @@ mod tests {
             (r#"{"id":7,"outcome":"ok"}"#, "'ok' is not one of"),
             (r#"{"id":7,"outcome":"retry"}"#, "says when"),
             (r#"{"id":7,"outcome":"done","after":"3s"}"#, "goes with"),
+            (r#"{"id":7,"outcome":"error","result":1}"#, "'result' goes with done"),
             (r#"{"id":7,"outcome":"release","after":"3"}"#, "the unit is missing"),
             (r#"{"id":7,"outcome":"error","eror":"x"}"#, "eror"),
         ] {

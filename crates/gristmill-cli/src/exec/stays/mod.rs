@@ -12,9 +12,9 @@ mod starts;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use gristmill::Encoding;
 use gristmill::port::{ClaimedTask, Outcome, When};
 use gristmill::worker::Context;
+use gristmill::{Encoding, Payload};
 use tokio::sync::{mpsc, watch};
 
 use super::{How, starter};
@@ -283,7 +283,12 @@ impl super::Exec {
             None => words.clone(),
         };
         match ended.how {
-            line::How::Done => Outcome::Done,
+            line::How::Done => {
+                match ended.result.map(|result| context.result_payload(Payload::json(result))) {
+                    Some(Err(error)) => Outcome::Fail(error.to_string()),
+                    Some(Ok(())) | None => Outcome::Done,
+                }
+            }
             line::How::Error => Outcome::Error(error(&ended)),
             line::How::Fail => Outcome::Fail(error(&ended)),
             line::How::Retry => {

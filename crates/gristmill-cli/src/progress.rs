@@ -13,6 +13,13 @@ pub(crate) fn tasks() -> ProgressBar {
     styled(ProgressBar::new(0), "{wide_bar} {human_pos}/{human_len} tasks ({eta} left)")
 }
 
+/// A bar over so many tasks.
+pub(crate) fn of_tasks(total: u64) -> ProgressBar {
+    let bar = tasks();
+    bar.set_length(total);
+    bar
+}
+
 /// A count without a known end.
 pub(crate) fn steps(what: &str) -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_message(what.to_owned());

@@ -26,11 +26,11 @@ pub(crate) use contract::{
 };
 pub(crate) use copy::CopyArgs;
 pub(crate) use init::InitArgs;
-pub(crate) use operate::{OperateArgs, PauseArgs, RetryArgs};
+pub(crate) use operate::{CauseArgs, FailedOperateArgs, OperateArgs, PauseArgs, RetryArgs};
 pub(crate) use operations::{OperationsArgs, OperationsCommand};
 pub(crate) use put::PutArgs;
 pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs};
-pub(crate) use read::{ListArgs, ShowArgs, StatsArgs};
+pub(crate) use read::{FailedArgs, ListArgs, ShowArgs, StatsArgs};
 pub(crate) use schedules::{ScheduleArgs, SchedulePauseArgs, SchedulesArgs, SchedulesCommand};
 pub(crate) use store::TypedUrl;
 pub(crate) use token::{TokenCommand, TokenCreateArgs, TokenRevokeArgs};
@@ -123,17 +123,17 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Show one task with all its attempts
     Show(ShowArgs),
-    /// List failed tasks, newest first
-    Failed(ListArgs),
+    /// List failed tasks, what failed last first; or count them by their errors
+    Failed(FailedArgs),
     /// Run failed tasks again
     #[command(after_help = operate::RETRY)]
     Retry(RetryArgs),
     /// Take failed tasks off the list: they were dealt with by hand
     #[command(after_help = operate::RESOLVE)]
-    Resolve(OperateArgs),
+    Resolve(FailedOperateArgs),
     /// Delete failed tasks
     #[command(after_help = operate::DISCARD)]
-    Discard(OperateArgs),
+    Discard(FailedOperateArgs),
     /// Delete waiting tasks and stop running ones
     #[command(after_help = operate::CANCEL)]
     Cancel(OperateArgs),

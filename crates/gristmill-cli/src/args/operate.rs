@@ -7,6 +7,8 @@ pub(crate) const RETRY: &str = "\
 Examples:
   gristmill retry 42 43
   gristmill retry --queue emails --note 'mail server is back'
+  gristmill retry --error 'connection refused' --since 1h
+  gristmill retry --queue emails --limit 10            ten of them, to see whether it helps
   gristmill retry --all
 
 A task whose key has another waiting task stays failed.";
@@ -19,7 +21,8 @@ Examples:
 pub(crate) const DISCARD: &str = "\
 Examples:
   gristmill discard 42
-  gristmill discard --queue emails --by ada";
+  gristmill discard --queue emails --by ada
+  gristmill discard --error \"no user '…'\"               as 'failed --by-error' shows it";
 
 pub(crate) const CANCEL: &str = "\
 Examples:
@@ -38,7 +41,7 @@ pub(crate) const RESUME: &str = "\
 Example:
   gristmill resume emails";
 
-/// `retry`, `resolve`, `discard` and `cancel`.
+/// `cancel`, and what all four have in common.
 #[derive(Debug, Args)]
 pub(crate) struct OperateArgs {
     /// These tasks
@@ -57,6 +60,10 @@ pub(crate) struct OperateArgs {
     #[arg(long)]
     pub(crate) all: bool,
 
+    /// At most this many, the oldest first
+    #[arg(long, value_name = "N", conflicts_with = "ids")]
+    pub(crate) limit: Option<u64>,
+
     /// Why; kept with the task
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
@@ -66,11 +73,36 @@ pub(crate) struct OperateArgs {
     pub(crate) by: Option<String>,
 }
 
+/// `resolve` and `discard`.
+#[derive(Debug, Args)]
+pub(crate) struct FailedOperateArgs {
+    #[command(flatten)]
+    pub(crate) which: OperateArgs,
+
+    #[command(flatten)]
+    pub(crate) cause: CauseArgs,
+}
+
+/// Which failures.
+#[derive(Debug, Default, Args)]
+pub(crate) struct CauseArgs {
+    /// Whose error contains this text; '#' and '…' stand for what 'failed --by-error' folds
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) error: Option<String>,
+
+    /// That failed within this time, like 1h
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) since: Option<String>,
+}
+
 /// `retry`.
 #[derive(Debug, Args)]
 pub(crate) struct RetryArgs {
     #[command(flatten)]
     pub(crate) which: OperateArgs,
+
+    #[command(flatten)]
+    pub(crate) cause: CauseArgs,
 
     /// Forget what their handlers kept: begin anew, not at the checkpoint
     #[arg(long)]

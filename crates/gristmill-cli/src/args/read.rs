@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::CauseArgs;
+
 const STATS: &str = "\
 Examples:
   gristmill stats
@@ -14,8 +16,21 @@ const LIST: &str = "\
 Examples:
   gristmill list emails --state delayed
   gristmill list --key ada --json
-  gristmill failed --limit 200
-  gristmill failed emails";
+  gristmill list --limit 1000";
+
+const FAILED: &str = "\
+Examples:
+  gristmill failed
+  gristmill failed emails --limit 200
+  gristmill failed --by-error                  how many failed of which error
+  gristmill failed --error 'connection refused' --since 1h
+
+What failed last comes first (with over 50,000 failed tasks and nothing narrower asked for: what was
+put last, which is said). --by-error counts errors that differ only in numbers, ids and quoted words
+as one; 'retry', 'resolve' and 'discard' take the same --error and --since.
+
+With --by-error --json: [{\"error\",\"count\",\"first\",\"last\",\"queues\",\"example\"}]; first and last are
+when one failed, and example is the id of the last.";
 
 const SHOW: &str = "\
 Examples:
@@ -30,7 +45,7 @@ pub(crate) struct StatsArgs {
     pub(crate) queue: Option<String>,
 }
 
-/// `list` and `failed`.
+/// `list`.
 #[derive(Debug, Args)]
 #[command(after_help = LIST)]
 pub(crate) struct ListArgs {
@@ -46,6 +61,32 @@ pub(crate) struct ListArgs {
     pub(crate) key: Option<String>,
 
     /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+}
+
+/// `failed`.
+#[derive(Debug, Args)]
+#[command(after_help = FAILED)]
+pub(crate) struct FailedArgs {
+    /// Only this queue
+    pub(crate) queue: Option<String>,
+
+    /// Count them by their errors
+    #[arg(long)]
+    pub(crate) by_error: bool,
+
+    #[command(flatten)]
+    pub(crate) cause: CauseArgs,
+
+    #[arg(long, value_name = "S", hide = true)]
+    pub(crate) state: Option<String>,
+
+    /// Only tasks with this key
+    #[arg(long, value_name = "K")]
+    pub(crate) key: Option<String>,
+
+    /// At most this many, of tasks or of errors
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
 }

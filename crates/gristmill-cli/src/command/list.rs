@@ -20,7 +20,6 @@ pub(crate) struct List {
     /// in a filter.
     standing: Option<&'static str>,
     limit: usize,
-    pub(crate) order: Order,
 }
 
 /// Reads a state, or one of the words that `stats` has for pending.
@@ -51,7 +50,7 @@ impl List {
             key: args.key.map(|key| text("--key", key)).transpose()?,
             ..TaskFilter::default()
         };
-        Ok(List { filter, standing, limit: args.limit, order: Order::Oldest })
+        Ok(List { filter, standing, limit: args.limit })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
@@ -64,29 +63,7 @@ impl List {
         let (tasks, more) = self.find(&mill, now).await?;
         let contracts = Contracts::of(&mill).await?;
         mill.close().await?;
-        if session.output.json {
-            let all: Vec<TaskJson<'_>> =
-                tasks.iter().map(|task| TaskJson::of(task, &contracts)).collect();
-            return session.output.value(&all);
-        }
-        if tasks.is_empty() {
-            return session.output.line(if self.filter.state == Some(State::Failed) {
-                "nothing failed"
-            } else {
-                "no tasks"
-            });
-        }
-        session.output.line(rows(
-            &tasks,
-            &contracts,
-            now,
-            self.filter.state == Some(State::Failed),
-        ))?;
-        if more {
-            let shown = count(tasks.len() as u64, "task");
-            session.output.line(format_args!("({shown} shown, there are more: see --limit)"))?;
-        }
-        Ok(())
+        show(&tasks, more, &contracts, now, self.filter.state == Some(State::Failed), session)
     }
 
     /// The tasks, and whether there are more behind them.
@@ -98,7 +75,7 @@ impl List {
             let wanted = self.limit.saturating_sub(tasks.len()).saturating_add(1);
             let request = ListRequest {
                 filter: self.filter.clone(),
-                order: self.order,
+                order: Order::Oldest,
                 after,
                 limit: if self.standing.is_some() { page } else { wanted.min(page) },
             };
@@ -118,6 +95,31 @@ impl List {
             }
         }
     }
+}
+
+/// Shows tasks, and says whether there are more.
+pub(super) fn show(
+    tasks: &[Task],
+    more: bool,
+    contracts: &Contracts,
+    now: Timestamp,
+    failed: bool,
+    session: &Session,
+) -> Result<(), Failure> {
+    if session.output.json {
+        let all: Vec<TaskJson<'_>> =
+            tasks.iter().map(|task| TaskJson::of(task, contracts)).collect();
+        return session.output.value(&all);
+    }
+    if tasks.is_empty() {
+        return session.output.line(if failed { "nothing failed" } else { "no tasks" });
+    }
+    session.output.line(rows(tasks, contracts, now, failed))?;
+    if more {
+        let shown = count(tasks.len() as u64, "task");
+        session.output.line(format_args!("({shown} shown, there are more: see --limit)"))?;
+    }
+    Ok(())
 }
 
 fn rows(tasks: &[Task], contracts: &Contracts, now: Timestamp, failed: bool) -> String {

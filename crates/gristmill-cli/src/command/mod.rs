@@ -3,6 +3,7 @@
 
 mod backup;
 mod bench;
+mod cause;
 mod check;
 mod claim;
 mod completions;
@@ -39,7 +40,7 @@ use std::path::Path;
 
 use gristmill::{Mill, StoreUrl};
 
-use crate::args::{self, RetryArgs, TypedUrl};
+use crate::args::{self, CauseArgs, FailedOperateArgs, RetryArgs, TypedUrl};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::serve::say;
@@ -122,6 +123,7 @@ pub(crate) enum Command {
     Copy(copy::Copy),
     Doctor(doctor::Doctor),
     Extend(settle::Extend),
+    Failed(failed::Failed),
     Generate(generate::Generate),
     Init(init::Init),
     List(list::List),
@@ -180,19 +182,22 @@ impl Command {
             Typed::Workers => Command::Workers(workers::Workers),
             Typed::Stats(args) => Command::Stats(stats::Stats::meant(args)?),
             Typed::List(args) => Command::List(list::List::meant(args)?),
-            Typed::Failed(args) => Command::List(failed::meant(args)?),
+            Typed::Failed(args) => Command::Failed(failed::Failed::meant(args)?),
             Typed::Show(args) => Command::Show(show::Show::meant(&args)?),
-            Typed::Retry(RetryArgs { which, fresh }) => {
+            Typed::Retry(RetryArgs { which, cause, fresh }) => {
                 let action = if fresh { Action::RetryFresh } else { Action::Retry };
-                Command::Operate(operate::Operate::meant(action, which)?)
+                Command::Operate(operate::Operate::meant(action, which, cause)?)
             }
-            Typed::Resolve(args) => {
-                Command::Operate(operate::Operate::meant(Action::Resolve, args)?)
+            Typed::Resolve(FailedOperateArgs { which, cause }) => {
+                Command::Operate(operate::Operate::meant(Action::Resolve, which, cause)?)
             }
-            Typed::Discard(args) => {
-                Command::Operate(operate::Operate::meant(Action::Discard, args)?)
+            Typed::Discard(FailedOperateArgs { which, cause }) => {
+                Command::Operate(operate::Operate::meant(Action::Discard, which, cause)?)
             }
-            Typed::Cancel(args) => Command::Operate(operate::Operate::meant(Action::Cancel, args)?),
+            Typed::Cancel(which) => {
+                let any = CauseArgs::default();
+                Command::Operate(operate::Operate::meant(Action::Cancel, which, any)?)
+            }
             Typed::Pause(args) => Command::Pause(pause::Pause::meant(args, true)?),
             Typed::Resume(args) => Command::Pause(pause::Pause::meant(args, false)?),
             Typed::Operations(args) => Command::Operations(operations::Operations::meant(args)?),
@@ -275,6 +280,7 @@ impl Command {
             Command::ContractCheck(check) => check.run(session),
             Command::ContractRegister(register) => register.run(session).await,
             Command::ContractSchema(schema) => schema.run(session),
+            Command::Failed(failed) => failed.run(session).await,
             Command::Generate(generate) => generate.run(session),
             Command::Init(init) => init.run(session),
             Command::List(list) => list.run(session).await,

@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use gristmill::port::{Action, Operation, OperationAnswer, Selection, TaskFilter};
+use gristmill::port::{
+    Action, ListRequest, Operation, OperationAnswer, Order, Selection, State, TaskFilter,
+};
 use gristmill::{Mill, QueueName, TaskId};
 use serde_json::{Value, json};
 
+use super::cause::Cause;
 use super::{Session, text, text_up_to, who};
-use crate::args::OperateArgs;
+use crate::args::{CauseArgs, OperateArgs};
 use crate::failure::{Exit, Failure};
-use crate::output::count;
+use crate::output::{count, time};
 use crate::progress;
 use crate::store::Missing;
 
@@ -22,6 +25,9 @@ const NAMED: usize = 100;
 pub(crate) struct Operate {
     action: Action,
     which: Which,
+    cause: Cause,
+    /// At most this many.
+    limit: Option<u64>,
     note: Option<String>,
     by: String,
 }
@@ -33,25 +39,38 @@ enum Which {
 }
 
 impl Operate {
-    pub(crate) fn meant(action: Action, args: OperateArgs) -> Result<Self, Failure> {
+    pub(crate) fn meant(
+        action: Action,
+        args: OperateArgs,
+        cause: CauseArgs,
+    ) -> Result<Self, Failure> {
+        let cause = Cause::meant(cause)?;
+        if args.limit == Some(0) {
+            return Err(Failure::usage("--limit 0 does nothing: give a number from 1"));
+        }
+        if !args.ids.is_empty() && !cause.is_any() {
+            return Err(Failure::usage("ids say which tasks: leave --error and --since out"));
+        }
         let which = if !args.ids.is_empty() {
             let ids = args.ids.iter().map(|id| id.parse::<TaskId>()).collect::<Result<_, _>>();
             Which::Ids(ids.map_err(Failure::usage)?)
-        } else if args.all || args.queue.is_some() || args.key.is_some() {
+        } else if args.all || args.queue.is_some() || args.key.is_some() || !cause.is_any() {
             Which::Matching(TaskFilter {
                 queue: args.queue.as_deref().map(QueueName::new).transpose()?,
                 key: args.key.map(|key| text("--key", key)).transpose()?,
+                error_contains: cause.contained().map(str::to_owned),
                 ..TaskFilter::default()
             })
         } else {
+            let by = if action == Action::Cancel { "" } else { "--error, --since, " };
             return Err(Failure::usage(format!(
-                "which tasks? name ids, --queue, --key or, for everything, --all: 'gristmill \
-                 {} --help' has examples",
-                action.as_str()
+                "which tasks? name ids, --queue, --key, {by}or, for everything, --all: \
+                 'gristmill {} --help' has examples",
+                verb(action)
             )));
         };
         let note = args.note.map(|note| text_up_to(4096, "--note", note)).transpose()?;
-        Ok(Operate { action, which, note, by: who(args.by)? })
+        Ok(Operate { action, which, cause, limit: args.limit, note, by: who(args.by)? })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
@@ -100,14 +119,51 @@ impl Operate {
         let bar = progress::steps(self.action.as_str());
         let mut after = None;
         loop {
-            let selection = Selection::Matching { filter: filter.clone(), after };
-            after = self.step(mill, selection, result).await?;
+            after = if self.cause.is_only_contained() {
+                let selection = Selection::Matching { filter: filter.clone(), after };
+                self.step(mill, selection, result).await?
+            } else {
+                self.chosen(mill, filter, after, result).await?
+            };
             bar.set_position(result.moved + result.left());
-            if after.is_none() {
+            if after.is_none() || self.room(result) == 0 {
                 bar.finish_and_clear();
                 return Ok(());
             }
         }
+    }
+
+    /// One step over failed tasks that no store can tell apart: they are looked at here,
+    /// and moved by their ids.
+    async fn chosen(
+        &self,
+        mill: &Mill,
+        filter: &TaskFilter,
+        after: Option<TaskId>,
+        result: &mut Tally,
+    ) -> Result<Option<TaskId>, Failure> {
+        let now = time::now();
+        let request = ListRequest {
+            filter: TaskFilter { state: Some(State::Failed), ..filter.clone() },
+            order: Order::Oldest,
+            after,
+            limit: mill.store().limits().page,
+        };
+        let page = mill.inspect().list(request).await?;
+        let meant = page.tasks.iter().filter(|task| self.cause.matches(task, now));
+        let mut ids: Vec<TaskId> = meant.map(|task| task.id).collect();
+        // Some may not be movable: the others behind them are.
+        while !ids.is_empty() && self.room(result) > 0 {
+            let rest = ids.split_off(ids.len().min(self.room(result)));
+            self.step(mill, Selection::Ids(std::mem::replace(&mut ids, rest)), result).await?;
+        }
+        Ok(page.next)
+    }
+
+    /// How many more may be moved.
+    fn room(&self, result: &Tally) -> usize {
+        let left = self.limit.map(|limit| limit.saturating_sub(result.moved));
+        left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX))
     }
 
     async fn step(
@@ -121,7 +177,7 @@ impl Operate {
             .operate(Operation {
                 action: self.action,
                 selection,
-                limit: mill.store().limits().page,
+                limit: mill.store().limits().page.min(self.room(result)),
                 by: self.by.clone(),
                 note: self.note.clone(),
             })
@@ -218,6 +274,14 @@ fn reason(answer: OperationAnswer) -> String {
             "is held by an open transaction; 'gristmill doctor' names it".to_owned()
         }
         _ => "is not there".to_owned(),
+    }
+}
+
+/// The command's name.
+const fn verb(action: Action) -> &'static str {
+    match action {
+        Action::RetryFresh => Action::Retry.as_str(),
+        other => other.as_str(),
     }
 }
 

@@ -16,6 +16,7 @@ mod contract;
 mod copy;
 mod doctor;
 mod exec;
+mod failures;
 mod files;
 mod hook;
 mod http;

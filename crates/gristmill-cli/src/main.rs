@@ -16,6 +16,7 @@ mod hook;
 mod log;
 mod notify;
 mod output;
+mod program;
 mod progress;
 mod secret;
 mod serve;

@@ -31,7 +31,10 @@ pub(crate) use operations::{OperationsArgs, OperationsCommand};
 pub(crate) use put::PutArgs;
 pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs};
 pub(crate) use read::{FailedArgs, ListArgs, ShowArgs, StatsArgs};
-pub(crate) use schedules::{ScheduleArgs, SchedulePauseArgs, SchedulesArgs, SchedulesCommand};
+pub(crate) use schedules::{
+    MissedArg, OverlapArg, ScheduleAddArgs, ScheduleArgs, SchedulePauseArgs, SchedulesArgs,
+    SchedulesCommand,
+};
 pub(crate) use store::TypedUrl;
 pub(crate) use token::{TokenCommand, TokenCreateArgs, TokenRevokeArgs};
 pub(crate) use work::{ServeArgs, UpArgs, WorkArgs};
@@ -45,7 +48,8 @@ Exit codes:
   0    done as asked
   1    something went wrong
   2    the command line or the configuration cannot be understood
-  3    refused: a task was not taken, or what was named is not there
+  3    refused: a task was not taken, what was named is not there, nothing was due for a claim, a
+       lease was lost, or tasks failed in a drain
   4    the store is busy or away: the same command may succeed later
   5    the store cannot be used: missing, no store, damaged, newer, no permission
   75   put --wait: the task has not ended in time; else with its program's status
@@ -145,7 +149,7 @@ pub(crate) enum Command {
     Resume(PauseArgs),
     /// Show what is being done to all tasks that match a filter, or stop it
     Operations(OperationsArgs),
-    /// Show what fires when; pause, resume, fire and remove schedules
+    /// Show what fires when; add, pause, resume, fire and remove schedules
     Schedules(SchedulesArgs),
     /// Make, list and revoke the tokens that HTTP asks for
     #[command(subcommand)]

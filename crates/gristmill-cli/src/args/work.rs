@@ -19,7 +19,9 @@ standard error are the error text.
 
 With --stream CMD is started once and stays. It first writes {\"gristmill\":1,\"ready\":true}, then
 reads a line of JSON for each task, with its id and payload, and answers each with one:
-{\"id\":…,\"outcome\":\"done\"} (or error, retry, fail, release). It ends when its standard input does.";
+{\"id\":…,\"outcome\":\"done\"} (or error, retry, fail, release). It ends when its standard input does.
+
+With --drain the exit code is 3 when tasks failed for good in it: '|| notify-somebody' for cron.";
 
 const UP: &str = "\
 Examples:

@@ -27,6 +27,7 @@ mod put_many;
 mod put_wait;
 mod queue;
 mod reload;
+mod schedule_add;
 mod schedules;
 mod settle;
 mod show;

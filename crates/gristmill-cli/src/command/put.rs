@@ -177,7 +177,7 @@ pub(crate) fn options(args: &PutArgs) -> Result<NewTask, Failure> {
 
 /// The bytes with their encoding. What looks like JSON and is not is taken for
 /// a mistake, unless the encoding is said.
-fn payload(bytes: Vec<u8>, said: Option<Encoding>) -> Result<Payload, Failure> {
+pub(super) fn payload(bytes: Vec<u8>, said: Option<Encoding>) -> Result<Payload, Failure> {
     let json = serde_json::from_slice::<IgnoredAny>(&bytes);
     let looks_like_json = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
     let encoding = match (said, &json) {

@@ -7,6 +7,7 @@ use gristmill::port::policy::next_fire::FireTimes;
 use gristmill::port::{FireAnswer, PutAnswer, Rule, Schedule, ScheduleName, Timestamp};
 use serde_json::{Value, json};
 
+use super::schedule_add::Add;
 use super::{Session, who};
 use crate::args::{ScheduleArgs, SchedulePauseArgs, SchedulesArgs, SchedulesCommand};
 use crate::failure::{Exit, Failure};
@@ -18,6 +19,7 @@ use gristmill_contract::duration;
 #[derive(Debug)]
 pub(crate) enum Schedules {
     List,
+    Add(Box<Add>),
     Pause { name: ScheduleName, paused: bool, by: String },
     Fire(ScheduleName),
     Remove(ScheduleName),
@@ -32,6 +34,7 @@ impl Schedules {
         let name = |args: ScheduleArgs| ScheduleName::new(&args.name);
         Ok(match args.command {
             None | Some(SchedulesCommand::List) => Schedules::List,
+            Some(SchedulesCommand::Add(args)) => Schedules::Add(Box::new(Add::meant(args)?)),
             Some(SchedulesCommand::Pause(args)) => pause(args, true)?,
             Some(SchedulesCommand::Resume(args)) => pause(args, false)?,
             Some(SchedulesCommand::Fire(args)) => Schedules::Fire(name(args)?),
@@ -50,6 +53,7 @@ impl Schedules {
         let schedules = mill.store().schedules().await?;
         match self {
             Schedules::List => list(&schedules, session),
+            Schedules::Add(add) => add.run(mill, session).await,
             Schedules::Pause { name, paused, by } => {
                 known(&schedules, &name)?;
                 mill.store().pause_schedule(&name, paused, &by).await?;
@@ -132,7 +136,7 @@ fn list(schedules: &[Schedule], session: &Session) -> Result<(), Failure> {
         return session.output.value(&all);
     }
     if schedules.is_empty() {
-        return session.output.line("no schedules yet: declare one in gristmill.yaml or in code");
+        return session.output.line("no schedules yet: declare one in gristmill.yaml, in code or with 'gristmill schedules add'");
     }
     let mut table =
         table::new(&["schedule", "rule", "zone", "queue", "last fire", "next fire", "paused"]);
@@ -177,7 +181,7 @@ fn last_fire(schedule: &Schedule) -> Option<Timestamp> {
     Some(schedule.decided_until).filter(|decided| *decided > schedule.created_at)
 }
 
-fn next_fire(schedule: &Schedule, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn next_fire(schedule: &Schedule, now: Timestamp) -> Option<Timestamp> {
     if schedule.paused {
         return None;
     }
@@ -185,7 +189,7 @@ fn next_fire(schedule: &Schedule, now: Timestamp) -> Option<Timestamp> {
     times.after(now.max(schedule.decided_until))
 }
 
-fn as_json(schedule: &Schedule, now: Timestamp) -> Value {
+pub(super) fn as_json(schedule: &Schedule, now: Timestamp) -> Value {
     let declared = &schedule.declared;
     let (cron, every_ms) = match &declared.rule {
         Rule::Cron(expression) => (Some(expression.as_str()), None),

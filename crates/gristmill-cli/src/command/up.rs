@@ -26,6 +26,7 @@ use crate::exec::Children;
 use crate::failure::{Exit, Failure};
 use crate::notify;
 use crate::output::{Output, count};
+use crate::program;
 use crate::serve::{Beside, Tell, admit, no_token, say, serve, take};
 use crate::store;
 
@@ -106,6 +107,9 @@ impl Up {
         let hangups = signals.hangups();
         for ahead in mill.ahead_of_the_clock().await? {
             say(format_args!("{}; {}", ahead.found, ahead.remedy));
+        }
+        for why in config.queues.iter().filter_map(program::missing) {
+            say(format_args!("{why}; its tasks wait"));
         }
         let program = self.program(session, &url);
         let http = port.as_ref().map(|port| format!("http://{}", port.address()));

@@ -1,7 +1,7 @@
 //! `work`: run a command for each task of some queues.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill::port::settings::LEASE_MIN;
 use gristmill::signal::Signals;
@@ -80,6 +80,7 @@ impl Work {
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let began = Instant::now();
         let port = take(self.metrics).await?;
         let mill = session.open(Missing::Fail).await?;
         admit(&mill, self.metrics.reachable()).await?;
@@ -136,7 +137,16 @@ impl Work {
         } else {
             say(sentence(report));
         }
-        served.interrupted(self.drain)
+        served.interrupted(self.drain)?;
+        if self.drain && report.failed > 0 {
+            let why = format!(
+                "{} failed for good: 'gristmill failed --since {}' shows why",
+                count(report.failed, "task"),
+                duration::show(since_start(began))
+            );
+            return Err(Failure::new(Exit::Refused, "tasks_failed", why));
+        }
+        Ok(())
     }
 
     /// The queues to serve: a misspelt one is an error before anything starts.
@@ -163,10 +173,16 @@ impl Work {
     }
 }
 
+/// How far back this drain's failures are, in whole minutes.
+fn since_start(began: Instant) -> Duration {
+    Duration::from_secs((began.elapsed().as_secs() / 60 + 1) * 60)
+}
+
 fn as_json(report: &WorkReport) -> serde_json::Value {
     let counts = [
         ("done", report.done),
         ("not_done", report.not_done),
+        ("failed", report.failed),
         ("released", report.released),
         ("lease_lost", report.lease_lost),
     ];
@@ -190,7 +206,8 @@ fn as_json(report: &WorkReport) -> serde_json::Value {
 fn sentence(report: &WorkReport) -> String {
     let mut sentence = format!("{} done", count(report.done, "task"));
     for (number, what) in [
-        (report.not_done, "ended otherwise"),
+        (report.failed, "failed"),
+        (report.not_done.saturating_sub(report.failed), "ended otherwise"),
         (report.released, "given back"),
         (report.lease_lost, "lost to another worker"),
     ] {

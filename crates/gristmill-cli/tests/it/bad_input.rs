@@ -96,6 +96,12 @@ const ROWS: &[Row] = &[
     (&["queue", "add", "new", "unique=active", "on_duplicate=replace"], "", 2, &["unique: pending"]),
     (&["queue", "add", "new", "loud"], "", 2, &["'loud' sets nothing", "max_attempts=3"]),
     (&["queue", "set", "emails"], "", 2, &["NAME=VALUE"]),
+    (&["schedules", "add", "s", "emails", "1"], "", 2, &["--cron <EXPR>", "--every <DURATION>"]),
+    (&["schedules", "add", "s", "emails", "1", "--cron", "61 * * * *"], "", 2, &["not a cron expression", "minute, hour"]),
+    (&["schedules", "add", "s", "emails", "1", "--every", "5"], "", 2, &["--every", "unit is missing"]),
+    (&["schedules", "add", "s", "emails", "1", "--every", "5s", "--zone", "Mars/Olympus"], "", 2, &["not a time zone"]),
+    (&["schedules", "add", "s", "emails", "{x", "--every", "5s"], "", 2, &["not JSON"]),
+    (&["schedules", "add", "s", "emials", "1", "--every", "5s"], "", 3, &["no queue 'emials'", "did you mean 'emails'?"]),
     (&["schedules", "puase", "tick"], "", 2, &["unrecognized subcommand 'puase'", "'pause'"]),
     (&["schedules", "pause"], "", 2, &["<NAME>"]),
     (&["schedules", "fire", "a b"], "", 2, &["'a b' is not a schedule name"]),
@@ -154,6 +160,7 @@ const ROWS: &[Row] = &[
     (&["config", "check", "--config", "field.yaml"], "", 2, &["field.yaml:2:5", "no field 'nme'", "did you mean 'name'"]),
     (&["up", "--config", "schedule.yaml"], "", 2, &["schedule.yaml:4:31", "not a cron expression", "schedule.yaml:5:22", "no queue 'q2'", "schedule.yaml:6:32", "unit is missing", "schedule.yaml:7:55", "not a time zone"]),
     (&["config", "check", "--config", "schedule.yaml"], "", 2, &["schedule.yaml:4:31"]),
+    (&["config", "check", "--config", "program.yaml"], "", 2, &["program.yaml:3: there is no program './not-there' for queue 'a'"]),
     (&["up", "--config", "idle.yaml"], "", 2, &["no queue has a handler"]),
 ];
 
@@ -170,6 +177,7 @@ fn place() -> Place {
     place.write("empty.yaml", "");
     place.write("binary.yaml", [0xff, 0xfe, 0x00]);
     place.write("field.yaml", "queues:\n  - nme: a\n");
+    place.write("program.yaml", "queues:\n  - name: a\n    exec: ./not-there --to x\n  - name: b\n    exec: TO=x ./not-there\n");
     place.write("idle.yaml", "queues:\n  - name: a\n");
     place.write(
         "values.yaml",

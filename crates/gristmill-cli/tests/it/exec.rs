@@ -200,7 +200,7 @@ fn with_json_only_the_report_is_on_standard_output() {
     let answer = place.run(&["work", "q", "--exec", "echo chatter", "--drain", "--json"]);
     assert_eq!(
         answer.stdout.trim(),
-        r#"{"done":1,"lease_lost":0,"not_done":0,"released":0}"#,
+        r#"{"done":1,"failed":0,"lease_lost":0,"not_done":0,"released":0}"#,
         "{answer:?}"
     );
     assert!(answer.stderr.contains("chatter"));
@@ -371,4 +371,22 @@ fn what_is_too_long_is_cut_in_its_middle_and_says_so() {
     let worked = place.run(&["work", "q", "--exec", "echo said", "--drain"]);
     assert!(worked.stdout.contains("said\n"), "{}", worked.stdout);
     assert_eq!(place.run(&["show", "1"]).code, 3);
+}
+
+#[test]
+fn a_drain_in_which_tasks_failed_says_so() {
+    let place = Place::with(&[&["q", "max_attempts=2", "backoff.base=1h"]]);
+    place.ok(&["put", "q", "1"]);
+    place.ok(&["put", "q", "2"]);
+    // An error that is tried again is none yet.
+    let handler = "test $(cat) = 1 && exit 65; exit 1";
+    let drained = place.run(&["work", "q", "--exec", handler, "--drain", "--json"]);
+    assert_eq!(drained.code, 3, "{drained:?}");
+    let report: serde_json::Value = serde_json::from_str(drained.stdout.trim()).unwrap();
+    assert_eq!((&report["not_done"], &report["failed"]), (&json!(2), &json!(1)));
+    let error: serde_json::Value =
+        serde_json::from_str(drained.stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(error["error"]["code"], "tasks_failed");
+    let quiet = place.run(&["work", "q", "--exec", handler, "--drain"]);
+    assert_eq!(quiet.code, 0, "{quiet:?}");
 }

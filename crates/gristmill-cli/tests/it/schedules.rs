@@ -7,7 +7,7 @@ use std::time::Duration;
 use gristmill::Mill;
 use gristmill::schedule::Scheduler;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::place::{Place, Running, eventually};
 
@@ -112,4 +112,33 @@ fn a_finder_is_asked_for_and_run_by_the_program_that_has_it() {
         assert_eq!(schedule(&place, "due")["asked"], Value::Null);
         mill.close().await.unwrap();
     });
+}
+
+#[test]
+fn a_schedule_is_added_in_one_line() {
+    let place = Place::with(&[&["q"]]);
+    let add = |words: &[&str]| {
+        let words = [&["schedules", "add"][..], words].concat();
+        let output = place.command(&words).env("TZ", "Asia/Tokyo").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let said = add(&["morning", "q", "{\"to\":1}", "--cron", "0 7 * * *"]);
+    assert!(said.starts_with("schedule morning added: 0 7 * * * in Asia/Tokyo, next "), "{said}");
+    assert!(said.ends_with(" 07:00 JST"), "{said}");
+    let again = ["morning", "q", "{\"to\":1}", "--cron", "0 7 * * *"];
+    assert!(add(&again).starts_with("schedule morning stood already"));
+    let zone = ["morning", "q", "2", "--cron", "0 7 * * *", "--zone", "UTC", "--overlap", "skip"];
+    assert!(add(&zone).starts_with("schedule morning changed: 0 7 * * * in UTC"));
+    assert!(add(&["tick", "q", "x", "--every", "10m", "--missed", "all"]).contains("every 10m"));
+    let schedules = place.json(&["schedules"]);
+    assert_eq!((&schedules[0]["overlap"], &schedules[0]["zone"]), (&json!("skip"), &json!("UTC")));
+    assert_eq!(
+        (&schedules[1]["every_ms"], &schedules[1]["missed"]),
+        (&json!(600_000), &json!("all"))
+    );
+    place.ok(&["schedules", "fire", "morning"]);
+    assert_eq!(place.json(&["list"])[0]["payload"], 2);
+    place.ok(&["schedules", "remove", "morning"]);
+    assert_eq!(place.json(&["schedules"]).as_array().unwrap().len(), 1);
 }

@@ -71,7 +71,7 @@ fn one_program_answers_for_each_task() {
     put(&place, &["done", "error", "fail", "release", "told", "odd", "again"]);
     place.ok(&["put", "q", "\"retry\"", "--key", "retry", "--max-attempts", "2"]);
     let (said, code) = drain(&place);
-    assert_eq!(code, 0, "{said}");
+    assert_eq!(code, 3, "tasks failed: {said}");
     assert_eq!(lines(&place, "started").len(), 1);
     assert_eq!(lines(&place, "ended"), ["bye"], "its input ended, and it went by itself");
     let list = place.json(&["list"]);
@@ -110,7 +110,7 @@ fn a_crash_costs_the_task_that_ran_and_no_other() {
     let place = place(&["max_attempts=1"]);
     put(&place, &["a", "die", "b", "leave", "c"]);
     let (said, code) = drain(&place);
-    assert_eq!(code, 0, "{said}");
+    assert_eq!(code, 3, "tasks failed: {said}");
     assert_eq!(lines(&place, "started").len(), 3);
     let failed = place.json(&["failed"]);
     assert_eq!(failed.as_array().unwrap().len(), 2, "{failed}");
@@ -124,7 +124,7 @@ fn a_line_that_is_no_answer_ends_the_program_and_is_the_tasks_error() {
     let place = place(&["max_attempts=1"]);
     put(&place, &["a", "chatter", "b", "other", "c"]);
     let (said, code) = drain(&place);
-    assert_eq!(code, 0, "{said}");
+    assert_eq!(code, 3, "tasks failed: {said}");
     assert_eq!(lines(&place, "started").len(), 3);
     assert_eq!(place.stats("q")["failed"], 2);
     let why = |key: &str| task(&place, key)["error"].as_str().unwrap().to_owned();
@@ -140,7 +140,7 @@ fn the_timeout_ends_the_program_and_all_it_started() {
     let place = place(&["max_attempts=1", "timeout=2s"]);
     put(&place, &["a", "hang", "b"]);
     let (said, code) = drain(&place);
-    assert_eq!(code, 0, "{said}");
+    assert_eq!(code, 3, "tasks failed: {said}");
     let failed = place.json(&["failed"]);
     assert_eq!(failed.as_array().unwrap().len(), 1, "{failed}");
     assert_eq!(failed[0]["history"][0]["outcome"], "timed_out");

@@ -14,6 +14,8 @@ pub struct WorkReport {
     pub done: u64,
     /// Attempts that ended in another way and were recorded.
     pub not_done: u64,
+    /// Of these, the attempts after which the task failed for good.
+    pub failed: u64,
     /// Tasks given back without an attempt: at the stop, or because they could
     /// not start soon.
     pub released: u64,
@@ -37,6 +39,7 @@ impl WorkReport {
     pub fn add(&mut self, other: &WorkReport) {
         self.done += other.done;
         self.not_done += other.not_done;
+        self.failed += other.failed;
         self.released += other.released;
         self.lease_lost += other.lease_lost;
         self.gone += other.gone;

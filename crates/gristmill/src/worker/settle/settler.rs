@@ -400,6 +400,7 @@ impl Settler {
     }
 
     fn failed(&self, served: &Served, context: &Context, outcome: &Outcome) {
+        self.count(|report| report.failed += 1);
         let error = outcome.error().unwrap_or_else(|| "attempts are used up".to_owned());
         self.tell_failed(&served.name, context.task(), &error);
     }

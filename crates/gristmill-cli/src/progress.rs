@@ -1,5 +1,7 @@
 //! Progress of long work: bars on standard error, only where somebody looks.
 
+use std::time::Duration;
+
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar over a file of known size.
@@ -24,6 +26,13 @@ pub(crate) fn of_tasks(total: u64) -> ProgressBar {
 pub(crate) fn steps(what: &str) -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_message(what.to_owned());
     styled(bar, "{spinner} {msg} {human_pos} ({per_sec})")
+}
+
+/// Something that takes a while, nobody knows how long.
+pub(crate) fn looking(what: &'static str) -> ProgressBar {
+    let bar = styled(ProgressBar::new_spinner().with_message(what), "{spinner} {msg} ({elapsed})");
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {

@@ -1,7 +1,7 @@
 //! A look at everything that may be wrong, for `gristmill doctor`.
 
 use gristmill_core::policy::diagnose;
-use gristmill_core::{Diagnosis, ListRequest, Order, State, SystemClock, TaskFilter};
+use gristmill_core::{Clock, Diagnosis, ListRequest, Order, State, SystemClock, TaskFilter};
 
 use crate::{Error, Mill};
 
@@ -18,6 +18,14 @@ impl Mill {
         let (queues, stats) = (store.queues().await?, store.stats().await?);
         found.extend(diagnose::queues(&queues, &stats, &store.workers().await?));
         found.extend(self.ahead_of_the_clock().await?);
+        let clock = SystemClock::default();
+        // The server's clock is asked between two looks at ours.
+        let (before, theirs, after) = (clock.now(), self.now(&clock).await?, clock.now());
+        found.extend(diagnose::clocks(before, theirs, after));
+        let filter = TaskFilter { state: Some(State::Processing), ..TaskFilter::default() };
+        let limit = store.limits().page;
+        let held = ListRequest { filter, limit, ..ListRequest::default() };
+        found.extend(diagnose::leases(&store.list(held).await?.tasks, theirs));
         found.sort_by_key(|diagnosis| !diagnosis.grave);
         Ok(found)
     }

@@ -165,7 +165,7 @@ pub(crate) enum Command {
     Migrate(MigrateArgs),
     /// Say what is not as it should be, and what to do about it
     #[command(after_help = DOCTOR)]
-    Doctor,
+    Doctor(DoctorArgs),
     /// Check the store for damage
     #[command(after_help = CHECK)]
     Check,
@@ -211,8 +211,10 @@ const DOCTOR: &str = "\
 Examples:
   gristmill doctor
   gristmill doctor --json || notify-somebody
+  gristmill doctor --strict > /dev/null || notify-somebody     notes count as well: for cron
 
-Nothing is changed. The exit code is 5 when something grave was found.";
+Nothing is changed. The exit code is 5 when something grave was found: work is lost, stands still or is
+about to. Failed tasks are a note.";
 
 const CHECK: &str = "\
 Example:
@@ -242,6 +244,14 @@ pub(crate) struct MigrateArgs {
     /// Make the roles of SQL clients as well, or with --print show only them
     #[arg(long)]
     pub(crate) roles: bool,
+}
+
+/// `doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// End with exit code 5 for notes as well
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 /// `backup`.

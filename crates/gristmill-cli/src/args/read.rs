@@ -8,9 +8,12 @@ const STATS: &str = "\
 Examples:
   gristmill stats
   gristmill stats emails --json
+  gristmill stats --watch                 again every 2 seconds, with rates; Ctrl-C ends it
+  gristmill stats --watch=10s --json      one line each time
 
 With --json: [{\"queue\",\"ready\",\"delayed\",\"blocked\",\"processing\",\"failed\",\"total\",\"wait_ms\",
-\"paused\"}]. wait_ms is how long the oldest ready task has been waiting.";
+\"paused\",\"counters\"}]. wait_ms is how long the oldest ready task has been waiting. With --watch
+each has \"rates\" as well: {\"put\",\"done\",\"failed\"} a second since the time before.";
 
 const LIST: &str = "\
 Examples:
@@ -43,6 +46,10 @@ Examples:
 pub(crate) struct StatsArgs {
     /// Only this queue
     pub(crate) queue: Option<String>,
+
+    /// Show them again and again, with what moved a second
+    #[arg(long, value_name = "EVERY", num_args = 0..=1, require_equals = true, default_missing_value = "2s")]
+    pub(crate) watch: Option<String>,
 }
 
 /// `list`.

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::Session;
 use crate::failure::{Exit, Failure};
+use crate::progress;
 use crate::store::Missing;
 
 /// Copy the store there.
@@ -21,7 +22,9 @@ impl Backup {
         let sqlite = mill.sqlite().ok_or_else(|| {
             Failure::new(Exit::Wrong, "not_supported", "a backup needs a SQLite store")
         })?;
+        let bar = progress::looking("copying");
         sqlite.backup(&self.file).await?;
+        bar.finish_and_clear();
         let bytes = std::fs::metadata(&self.file)
             .map_err(|error| Failure::io(&shown.to_string(), &error))?
             .len();

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::Session;
 use crate::failure::{Exit, Failure};
 use crate::output::count;
+use crate::progress;
 use crate::store::Missing;
 
 /// Look the whole store over.
@@ -14,6 +15,7 @@ pub(crate) struct Check;
 impl Check {
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let mill = session.open(Missing::Fail).await?;
+        let bar = progress::looking("looking at every row");
         let findings: Vec<String> = if let Some(sqlite) = mill.sqlite() {
             sqlite.check().await?.iter().map(ToString::to_string).collect()
         } else if let Some(files) = mill.files() {
@@ -24,6 +26,7 @@ impl Check {
             let needed = "a check needs a store that outlives its process";
             return Err(Failure::new(Exit::Wrong, "not_supported", needed));
         };
+        bar.finish_and_clear();
         mill.close().await?;
         let sound = findings.is_empty();
         if session.output.json {

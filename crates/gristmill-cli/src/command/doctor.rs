@@ -5,16 +5,22 @@ use serde_json::json;
 use super::Session;
 use crate::failure::{Exit, Failure};
 use crate::output::count;
+use crate::progress;
 use crate::store::Missing;
 
 /// Look at everything.
 #[derive(Debug)]
-pub(crate) struct Doctor;
+pub(crate) struct Doctor {
+    /// Notes count as well.
+    pub(crate) strict: bool,
+}
 
 impl Doctor {
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let mill = session.open(Missing::Fail).await?;
+        let bar = progress::looking("looking at everything");
         let found = mill.doctor().await?;
+        bar.finish_and_clear();
         mill.close().await?;
         let grave = found.iter().filter(|diagnosis| diagnosis.grave).count() as u64;
         if session.output.json {
@@ -32,10 +38,12 @@ impl Doctor {
                 session.output.line(format_args!("       {}", diagnosis.remedy))?;
             }
         }
-        if grave == 0 {
-            return Ok(());
-        }
-        let message = format!("{} found: see above what to do", count(grave, "grave thing"));
+        let message = match (grave, found.len() as u64) {
+            (0, notes) if self.strict && notes > 0 => count(notes, "thing"),
+            (0, _) => return Ok(()),
+            (grave, _) => count(grave, "grave thing"),
+        };
+        let message = format!("{message} found: see above what to do");
         Err(Failure::new(Exit::Unusable, "not_sound", message))
     }
 }

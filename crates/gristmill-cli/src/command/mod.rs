@@ -216,7 +216,7 @@ impl Command {
             Typed::Migrate(args) => {
                 Command::Migrate(migrate::Migrate { print: args.print, roles: args.roles })
             }
-            Typed::Doctor => Command::Doctor(doctor::Doctor),
+            Typed::Doctor(args) => Command::Doctor(doctor::Doctor { strict: args.strict }),
             Typed::Copy(args) => Command::Copy(copy::Copy::meant(args)?),
             Typed::Config(args::ConfigCommand::Check(args)) => {
                 Command::ConfigCheck(config::ConfigCheck { file: args.config })

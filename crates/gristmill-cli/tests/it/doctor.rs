@@ -36,3 +36,17 @@ fn what_waits_for_a_person_is_a_note_and_what_stands_still_is_grave() {
     assert!(words.stdout.starts_with("grave: queue 'small' is full"), "{}", words.stdout);
     assert!(words.stdout.contains("\n       add workers"), "{}", words.stdout);
 }
+
+#[test]
+fn failures_are_counted_and_cron_can_hear_of_notes() {
+    let place = Place::with(&[&["emails", "max_attempts=1"]]);
+    place.ok(&["put", "emails", "1"]);
+    assert_eq!(place.run(&["doctor", "--strict"]).code, 0);
+    place.run(&["work", "emails", "--exec", "exit 1", "--drain"]);
+    let answer = place.json(&["doctor"]);
+    assert_eq!(answer["findings"][0]["code"], "failed");
+    assert_eq!(answer["findings"][0]["found"], "1 task of queue 'emails' failed for good");
+    let strict = place.run(&["doctor", "--strict"]);
+    assert_eq!(strict.code, 5, "{strict:?}");
+    assert!(strict.stderr.contains("1 thing found"), "{strict:?}");
+}

@@ -3,7 +3,9 @@
 
 use std::io::{Seek, SeekFrom, Write};
 
-use crate::place::{Place, eventually, is_alive};
+use serde_json::Value;
+
+use crate::place::{Place, Running, eventually, is_alive};
 
 /// Every command that only looks, or works on what is there.
 const LOOKING: &[&[&str]] = &[
@@ -141,4 +143,27 @@ fn a_store_is_not_copied_to_another_name_of_itself() {
     assert!(answer.stderr.contains("2 names"), "{}", answer.stderr);
     std::fs::remove_file(place.path("other.db")).unwrap();
     assert_eq!(place.stats("q")["paused"], false);
+}
+
+#[test]
+fn stats_are_watched_with_rates() {
+    let place = Place::with(&[&["emails"]]);
+    let mut watch = place.start(&["stats", "--watch=100ms", "--json"]);
+    Running::until(&mut watch.stdout, "\"rates\"");
+    place.ok(&["put", "emails", "1"]);
+    let lines = Running::until(&mut watch.stdout, "\"put\":1,");
+    // One of them saw it come, and it is not said twice.
+    let rates: Vec<f64> = lines
+        .iter()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()[0]["rates"]["put"].as_f64().unwrap()
+        })
+        .collect();
+    assert!(
+        *rates.last().unwrap() > 0.0 && rates.iter().filter(|rate| **rate > 0.0).count() == 1,
+        "{rates:?}"
+    );
+    let mut table = place.start(&["stats", "--watch=100ms"]);
+    let shown = Running::until(&mut table.stdout, "emails").join(" ");
+    assert!(shown.contains("put/s") && !shown.contains('\u{1b}'), "{shown}");
 }

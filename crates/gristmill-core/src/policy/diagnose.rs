@@ -9,6 +9,11 @@ const HEARD_OF: Duration = Duration::from_secs(60);
 /// Work that was due for less may just be on its way.
 const UNSERVED: Duration = Duration::from_secs(60);
 
+/// A lease that ended is taken back within a second, where anybody works.
+const TAKEN_BACK: Duration = Duration::from_secs(60);
+/// A task that is held for longer has a handler that most likely hangs.
+const HELD: Duration = Duration::from_secs(24 * 3600);
+
 /// Clocks may differ by so much without anyone's fault.
 const OFF: Duration = Duration::from_secs(60);
 
@@ -21,8 +26,74 @@ pub fn queues(queues: &[Queue], stats: &[QueueStats], workers: &[WorkerView]) ->
             continue;
         };
         found.extend(one(queue, numbers, workers));
+        found.extend(failed(numbers));
     }
     found
+}
+
+/// Counts what a person has to look at.
+fn failed(stats: &QueueStats) -> Option<Diagnosis> {
+    let (name, failed) = (&stats.queue, stats.failed);
+    let tasks = if failed == 1 { "1 task".to_owned() } else { format!("{failed} tasks") };
+    (failed > 0).then(|| {
+        Diagnosis::note(
+            "failed",
+            format!("{tasks} of queue '{name}' failed for good"),
+            format!(
+                "gristmill failed {name} --by-error tells why; then retry, resolve or discard them"
+            ),
+        )
+    })
+}
+
+/// Looks at leases (of the oldest processing tasks): those that ended and were not taken
+/// back, and those that are kept for longer than any handler should run.
+#[must_use]
+pub fn leases(processing: &[Task], now: Timestamp) -> Vec<Diagnosis> {
+    let leases = || processing.iter().filter_map(|task| Some((task, task.lease.as_ref()?)));
+    let over = leases().filter(|(_, lease)| now.since(lease.until) > TAKEN_BACK);
+    let over: Vec<Duration> = over.map(|(_, lease)| now.since(lease.until)).collect();
+    let mut found = Vec::new();
+    if let Some(longest) = over.iter().max() {
+        found.push(Diagnosis::grave(
+            "leases_over",
+            format!(
+                "{} processing tasks have leases that ended, one {} s ago, and nobody took them back",
+                over.len(),
+                longest.as_secs()
+            ),
+            "start a worker or 'gristmill serve' on this store: it takes them back",
+        ));
+    }
+    let held = leases().filter(|(task, lease)| {
+        lease.until > now && task.claimed_at.is_some_and(|claimed| now.since(claimed) > HELD)
+    });
+    let mut held = held.peekable();
+    if let Some((task, lease)) = held.peek().copied() {
+        let (id, worker, tasks) = (task.id, &lease.worker, held.count());
+        found.push(Diagnosis::note(
+            "held_long",
+            format!("{tasks} tasks are held for over a day, as task {id} is by worker {worker}"),
+            "look whether their handlers hang: a queue's timeout ends those that do",
+        ));
+    }
+    found
+}
+
+/// Compares the store's clock with this machine's, between two looks at the latter.
+#[must_use]
+pub fn clocks(before: Timestamp, theirs: Timestamp, after: Timestamp) -> Option<Diagnosis> {
+    let (ahead, behind) = (theirs.since(after), before.since(theirs));
+    let off = ahead.max(behind);
+    let word = if ahead > behind { "ahead of" } else { "behind" };
+    (off > OFF).then(|| {
+        Diagnosis::note(
+            "clocks_differ",
+            format!("the store's clock is {} s {word} this machine's", off.as_secs()),
+            "set both by NTP: the store's clock decides when tasks are due and leases end, this \
+             one what tables call 'ago'",
+        )
+    })
 }
 
 /// Looks for what lies further ahead of the clock than anybody could have meant:
@@ -94,6 +165,7 @@ fn one(queue: &Queue, stats: &QueueStats, workers: &[WorkerView]) -> Option<Diag
         .iter()
         .any(|worker| worker.silent_for < HEARD_OF && worker.report.queues.contains(name));
     if waited > UNSERVED && !served && stats.processing == 0 {
+        // A note, for cron may drain it once a day.
         return Some(Diagnosis::note(
             "not_served",
             format!(
@@ -144,7 +216,7 @@ fn copied(queue: &Queue, pause: &CopyPause, stats: &QueueStats) -> Diagnosis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Counters, QueueName};
+    use crate::{Counters, LeaseView, Payload, QueueName, State, TaskId, WorkerId};
 
     fn queue() -> Queue {
         Queue::new(QueueName::new("q").expect("a name"), 10_000, Timestamp::EPOCH)
@@ -202,10 +274,43 @@ mod tests {
         assert_eq!(at(|_, stats| stats.capacity = Some(5)), ["full"]);
         let long = Some(Duration::from_secs(600));
         assert_eq!(at(|_, stats| stats.oldest_ready = long), ["not_served"]);
+        assert_eq!(at(|_, stats| stats.failed = 1), ["failed"]);
         let late = at(|queue, stats| {
             (stats.oldest_ready, stats.processing) = (long, 1);
             queue.settings.max_wait = Some(Duration::from_secs(60));
         });
         assert_eq!(late, ["waits_too_long"]);
+    }
+
+    #[test]
+    fn clocks_may_differ_by_a_minute() {
+        let at = |seconds: i64| Timestamp::from_micros(1_000_000_000 + seconds * 1_000_000);
+        let look = |theirs| clocks(at(0), at(theirs), at(2)).map(|found| found.found);
+        assert_eq!(look(1), None);
+        assert_eq!(look(62), None);
+        let said = "the store's clock is 61 s ahead of this machine's".to_owned();
+        assert_eq!(look(63), Some(said));
+        let said = "the store's clock is 61 s behind this machine's".to_owned();
+        assert_eq!(look(-61), Some(said));
+    }
+
+    #[test]
+    fn leases_that_nobody_takes_back_are_told() {
+        let now = Timestamp::from_micros(1_000_000_000_000_000);
+        let held = |claimed: u64, over: u64| {
+            let mut task = Task::new(TaskId(7), queue().name, Payload::raw(""), now);
+            task.state = State::Processing;
+            task.claimed_at = Some(now.before(Duration::from_secs(claimed)));
+            let until = now.after(Duration::from_secs(30)).before(Duration::from_secs(over));
+            let worker = WorkerId::new("w").expect("a name");
+            task.lease = Some(LeaseView { worker, until, slot: None });
+            task
+        };
+        let codes = |tasks: &[Task]| -> Vec<&str> {
+            leases(tasks, now).iter().map(|found| found.code).collect()
+        };
+        assert!(codes(&[held(100, 0), held(100, 90)]).is_empty());
+        assert_eq!(codes(&[held(100, 91)]), ["leases_over"]);
+        assert_eq!(codes(&[held(86_401, 0), held(100, 200)]), ["leases_over", "held_long"]);
     }
 }

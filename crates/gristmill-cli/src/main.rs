@@ -22,6 +22,7 @@ mod secret;
 mod serve;
 mod stderr;
 mod store;
+mod top;
 mod usage;
 mod watched;
 mod when;

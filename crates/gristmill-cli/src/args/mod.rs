@@ -30,7 +30,7 @@ pub(crate) use operate::{CauseArgs, FailedOperateArgs, OperateArgs, PauseArgs, R
 pub(crate) use operations::{OperationsArgs, OperationsCommand};
 pub(crate) use put::PutArgs;
 pub(crate) use queue::{QueueAddArgs, QueueCommand, QueueResetArgs, QueueSetArgs};
-pub(crate) use read::{FailedArgs, ListArgs, ShowArgs, StatsArgs};
+pub(crate) use read::{FailedArgs, ListArgs, ShowArgs, StatsArgs, TopArgs};
 pub(crate) use schedules::{
     MissedArg, OverlapArg, ScheduleAddArgs, ScheduleArgs, SchedulePauseArgs, SchedulesArgs,
     SchedulesCommand,
@@ -120,6 +120,8 @@ pub(crate) enum Command {
     Extend(ExtendArgs),
     /// Show the numbers of every queue
     Stats(StatsArgs),
+    /// Watch queues, workers and failures live, and act on them by keys
+    Top(TopArgs),
     /// Show who works on what, and what the manager said
     #[command(after_help = WORKERS)]
     Workers,

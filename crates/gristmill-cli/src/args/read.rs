@@ -15,6 +15,15 @@ With --json: [{\"queue\",\"ready\",\"delayed\",\"blocked\",\"processing\",\"fail
 \"paused\",\"counters\"}]. wait_ms is how long the oldest ready task has been waiting. With --watch
 each has \"rates\" as well: {\"put\",\"done\",\"failed\"} a second since the time before.";
 
+const TOP: &str = "\
+Examples:
+  gristmill top
+  gristmill --store postgres://localhost/shop top --every 5s
+
+Keys: q leaves, arrows choose a row, tab goes from queues to workers to failures, p pauses the chosen
+queue or lets it go on, r retries (all failed tasks of the queue, or the chosen failure; it asks
+before), space freezes, ? explains. Without a terminal: 'gristmill stats --watch'.";
+
 const LIST: &str = "\
 Examples:
   gristmill list emails --state delayed
@@ -104,4 +113,17 @@ pub(crate) struct FailedArgs {
 pub(crate) struct ShowArgs {
     /// The task
     pub(crate) id: String,
+}
+
+/// `top`.
+#[derive(Debug, Args)]
+#[command(after_help = TOP)]
+pub(crate) struct TopArgs {
+    /// How often to look
+    #[arg(long, value_name = "DURATION", default_value = "1s")]
+    pub(crate) every: String,
+
+    /// Who acts [default: $USER]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) by: Option<String>,
 }

@@ -33,9 +33,12 @@ mod settle;
 mod show;
 mod stats;
 mod token;
+mod top;
 mod up;
 mod work;
 mod workers;
+
+pub(crate) use stats::{Rates, rate_text};
 
 use std::path::Path;
 
@@ -144,6 +147,7 @@ pub(crate) enum Command {
     TokenCreate(token::Create),
     TokenList(token::List),
     TokenRevoke(token::Revoke),
+    Top(top::Top),
     Up(up::Up),
     Work(work::Work),
     Workers(workers::Workers),
@@ -182,6 +186,7 @@ impl Command {
             Typed::Extend(args) => Command::Extend(settle::Extend::meant(args)?),
             Typed::Workers => Command::Workers(workers::Workers),
             Typed::Stats(args) => Command::Stats(stats::Stats::meant(args)?),
+            Typed::Top(args) => Command::Top(top::Top::meant(args)?),
             Typed::List(args) => Command::List(list::List::meant(args)?),
             Typed::Failed(args) => Command::Failed(failed::Failed::meant(args)?),
             Typed::Show(args) => Command::Show(show::Show::meant(&args)?),
@@ -300,6 +305,7 @@ impl Command {
             Command::TokenCreate(create) => create.run(session).await,
             Command::TokenList(list) => list.run(session).await,
             Command::TokenRevoke(revoke) => revoke.run(session).await,
+            Command::Top(top) => top.run(session).await,
             Command::Up(up) => up.run(session).await,
             Command::Work(work) => work.run(session).await,
             Command::Workers(workers) => workers.run(session).await,

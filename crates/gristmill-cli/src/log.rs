@@ -22,6 +22,10 @@ struct Lines {
 /// warn, info, debug or trace) wins.
 pub(crate) fn show(default: Level) {
     let level = wished().unwrap_or(default);
+    if let Some(said) = misunderstood() {
+        let levels = "error, warn, info, debug or trace";
+        stderr::say(format_args!("gristmill: {LOG} is '{said}', which is no level: say {levels}"));
+    }
     // Somebody was first: then their lines are shown.
     let _ = tracing::subscriber::set_global_default(Lines { level });
 }
@@ -33,6 +37,12 @@ pub(crate) const DEFAULT: Level = Level::WARN;
 
 fn wished() -> Option<Level> {
     std::env::var(LOG).ok().and_then(|level| level.parse().ok())
+}
+
+/// What the variable says, where that is no level.
+fn misunderstood() -> Option<String> {
+    let said = std::env::var(LOG).ok().filter(|said| !said.is_empty())?;
+    said.parse::<Level>().is_err().then(|| said.chars().take(40).collect())
 }
 
 /// How much is told, and the variable that says so, if one does.

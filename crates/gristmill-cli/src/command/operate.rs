@@ -94,11 +94,17 @@ impl Operate {
                 .not_moved
                 .first()
                 .map_or((TaskId(0), String::new()), |(id, a)| (*id, reason(*a)));
+            let gone = matches!(result.not_moved.first(), Some((_, OperationAnswer::Gone)));
+            let more = match (gone, self.action) {
+                (false, _) => format!("'gristmill show {id}' tells more"),
+                (true, Action::Cancel) => "'gristmill list' shows what stands".to_owned(),
+                (true, _) => "'gristmill failed' shows what failed".to_owned(),
+            };
             return Err(Failure::new(
                 Exit::Refused,
                 "not_moved",
                 format!(
-                    "{} not {}: task {id} {why}; 'gristmill show {id}' tells more",
+                    "{} not {}: task {id} {why}; {more}",
                     count(left, "task"),
                     done_word(self.action)
                 ),

@@ -1,5 +1,7 @@
 //! `queue add`, `set`, `reset` and `list`.
 
+use std::time::Duration;
+
 use comfy_table::Cell;
 use gristmill::port::{Declaration, Declared, Origin, Queue};
 use gristmill::{QueueName, SettingsPatch};
@@ -10,7 +12,7 @@ use crate::args::{QueueAddArgs, QueueResetArgs, QueueSetArgs};
 use crate::failure::Failure;
 use crate::output::table;
 use crate::store::Missing;
-use gristmill_contract::settings;
+use gristmill_contract::{duration, settings};
 
 /// Declare a queue.
 #[derive(Debug)]
@@ -86,20 +88,52 @@ fn tell(session: &Session, declared: &Declared, what: &str) -> Result<(), Failur
     let name = &declared.queue.name;
     session.output.line(format_args!("queue {name} {what}"))?;
     for change in &declared.changes {
-        session.output.line(format_args!("  {}", change_text(change)))?;
+        // A queue that is new had no settings before.
+        let text = if declared.created {
+            format!("{}: {}", change.0, plain(&change.2))
+        } else {
+            change_text(change)
+        };
+        session.output.line(format_args!("  {text}"))?;
     }
     Ok(())
 }
 
 /// A changed setting in words: `max_attempts: 5 -> 3`.
 pub(crate) fn change_text((name, before, after): &(&'static str, String, String)) -> String {
-    // The model says what it holds; nobody should have to know Rust to read it.
-    let plain = |value: &str| match value.strip_prefix("Some(").and_then(|v| v.strip_suffix(')')) {
-        Some(inner) => inner.to_owned(),
-        None if value == "None" => "none".to_owned(),
-        None => value.to_owned(),
-    };
     format!("{name}: {} -> {}", plain(before), plain(after))
+}
+
+/// What the model says that it holds, as people write it: nobody should have to know
+/// Rust to read it.
+fn plain(value: &str) -> String {
+    if let Some(inner) = value.strip_prefix("Some(").and_then(|v| v.strip_suffix(')')) {
+        return plain(inner);
+    }
+    if let Some((_, fields)) = value.strip_suffix(" }").and_then(|v| v.split_once(" { ")) {
+        let fields = fields.split(", ").map(|field| match field.split_once(": ") {
+            Some((name, value)) => format!("{name}={}", plain(value)),
+            None => field.to_owned(),
+        });
+        return fields.collect::<Vec<_>>().join(" ");
+    }
+    let millis = |number: &str, each: f64| {
+        let number: f64 = number.parse().ok()?;
+        let millis = (number * each).round();
+        (millis >= 0.0).then(|| duration::show(Duration::from_millis(millis as u64)))
+    };
+    let span = match (value.strip_suffix("ms"), value.strip_suffix('s')) {
+        (Some(number), _) => millis(number, 1.0),
+        (None, Some(number)) => millis(number, 1_000.0),
+        (None, None) => None,
+    };
+    let is_word = value.starts_with(|c: char| c.is_ascii_uppercase())
+        && value.chars().all(|c| c.is_ascii_alphanumeric());
+    match span {
+        Some(span) => span,
+        None if is_word => value.to_lowercase(),
+        None => value.trim_matches('"').to_owned(),
+    }
 }
 
 /// List the queues.
@@ -159,4 +193,26 @@ fn as_json(queue: &Queue) -> Value {
         "paused": queue.paused,
         "settings": settings,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_said_without_rust() {
+        for (held, said) in [
+            ("Some(5)", "5"),
+            ("None", "none"),
+            ("3600s", "1h"),
+            ("1.5s", "1.5s"),
+            ("250ms", "250ms"),
+            ("Active", "active"),
+            ("true", "true"),
+            ("Backoff { base: 2s, cap: 3600s, jitter: true }", "base=2s cap=1h jitter=true"),
+            ("Some(Binding { table: \"item\", column: \"id\" })", "table=item column=id"),
+        ] {
+            assert_eq!(plain(held), said, "{held}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::args::ShowArgs;
 use crate::contracts::Contracts;
 use crate::failure::{Exit, Failure};
 use crate::output::task::{EndingJson, TaskJson, payload_text, result_text, standing};
-use crate::output::{cut, last_line, time};
+use crate::output::{count, cut, last_line, time};
 use crate::store::Missing;
 use gristmill_contract::{duration, task_settings};
 use serde_json::Value;
@@ -94,7 +94,7 @@ fn text(task: &Task, result: Option<&Payload>, contracts: &Contracts, now: Times
     let optional = [("key", &task.key), ("group", &task.group), ("source", &task.source)];
     lines.extend(optional.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
     lines.push(("priority", task.priority.to_string()));
-    lines.push(("attempts", format!("{} ({} claims)", task.attempts, task.claims)));
+    lines.push(("attempts", format!("{} ({})", task.attempts, count(u64::from(task.claims), "claim"))));
     lines.push(("put", instant(task.created_at)));
     lines.push(("runs", instant(task.run_at)));
     if let Some(lease) = &task.lease {

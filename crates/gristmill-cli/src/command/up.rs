@@ -11,7 +11,9 @@ use gristmill::port::{
 use gristmill::schedule::Scheduler;
 use gristmill::signal::Signals;
 use gristmill::{Mill, StoreUrl};
+use gristmill_contract::{QueueContract, Scalar};
 use gristmill_server::{Listen, Options, Server};
+use serde_json::Value;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::Session;
@@ -376,6 +378,30 @@ fn introduce(
     let Program { called: program, first: before } = program;
     let before = before.map_or_else(String::new, |before| format!(", {before}"));
     let first = config.queues.first().map_or("QUEUE", |queue| queue.name.as_str());
+    let contract = config.contract.queues.iter().find(|queue| queue.name.as_str() == first);
+    let sample = contract.map_or_else(|| "{\"hello\":\"world\"}".to_owned(), sample);
+    let mut tries: Vec<String> = Vec::new();
+    if let Some(http) = http {
+        tries.push(format!("curl {http}/v1/stats"));
+    }
+    let mut said = "In a second shell".to_owned();
+    if matches!(url, StoreUrl::Memory) {
+        // No other process has it.
+        if let Some(http) = http {
+            let body = format!("{{\"payload\":{sample}}}");
+            tries.push(format!("curl --json '{body}' {http}/v1/queues/{first}/tasks"));
+        }
+    } else {
+        said += &before;
+        let put = format!("put {first} '{sample}'");
+        let verbs = ["stats", &put, "schedules", "failed --by-error", "top"];
+        tries.splice(0..0, verbs.map(|verb| format!("{program} {verb}")));
+    }
+    let tries = if tries.is_empty() {
+        "The queues are in this process's memory, and HTTP is off: nobody else can put tasks.".to_owned()
+    } else {
+        format!("{said}, try:\n  {}", tries.join("\n  "))
+    };
     output.line(format_args!(
         "gristmill {version} is up
   store      {url}
@@ -386,20 +412,34 @@ fn introduce(
   schedules  {schedules}
   seeded     {put} ({stood} put before)
 
-In a second shell{before}, try:
-  {program} stats
-  {program} put {first} '{{\"hello\":\"world\"}}'
-  {program} schedules
-  {program} failed
-  {program} retry --all{also}
+{tries}
 
 Stop with Ctrl-C.
 ",
         version = env!("CARGO_PKG_VERSION"),
         served = http.map_or_else(|| "off".to_owned(), |http| format!("{http} (/docs)")),
         dashboard = http.map_or_else(|| "off".to_owned(), |http| format!("{http}/")),
-        also = http.map_or_else(String::new, |http| format!("\n  curl {http}/v1/stats")),
         put = count(seeded.put, "task"),
         stood = seeded.stood,
     ))
+}
+
+/// A payload that fits a contract, to try it with.
+fn sample(contract: &QueueContract) -> String {
+    let needed = contract.fields.iter().filter(|field| !field.kind.optional);
+    let fields = needed.map(|field| {
+        let one = match field.kind.scalar {
+            Scalar::Int | Scalar::Int64 => Value::from(1),
+            Scalar::Bool => Value::from(true),
+            // Base64 of nothing.
+            Scalar::Bytes => Value::from(""),
+            Scalar::Float64 => Value::from(1.5),
+            Scalar::Timestamp => Value::from("2026-11-15T08:30:00Z"),
+            // One that came later has to be known here too.
+            _ => Value::from("x"),
+        };
+        let value = if field.kind.list { Value::from(vec![one]) } else { one };
+        (field.name.clone(), value)
+    });
+    Value::Object(fields.collect()).to_string()
 }

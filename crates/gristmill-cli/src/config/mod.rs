@@ -156,8 +156,8 @@ pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
     let wrong = |message: String| Failure { code: "config", ..Failure::usage(message) };
     let size = std::fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => wrong(format!(
-            "there is no {shown} here: write one (docs/cli.md shows how) or name another with \
-             --config"
+            "there is no {shown} here: 'gristmill init --exec DIR' begins a project with one, or \
+             name another with --config"
         )),
         _ => wrong(format!("{shown} cannot be read: {error}")),
     })?;

@@ -3,7 +3,10 @@
 
 use std::io::IsTerminal;
 
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width,
+    presets,
+};
 
 /// Tables are wrapped to terminals from this width on.
 const NARROWEST: u16 = 60;
@@ -19,7 +22,8 @@ pub(crate) fn new(headings: &[&str]) -> Table {
     if watched && table.width().is_some_and(|width| width >= NARROWEST) {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }
-    if !watched || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+    let said = |name: &str| std::env::var_os(name).unwrap_or_default();
+    if !watched || !said("NO_COLOR").is_empty() || said("TERM") == "dumb" {
         table.force_no_tty();
     }
     table.set_header(
@@ -30,6 +34,9 @@ pub(crate) fn new(headings: &[&str]) -> Table {
     for (index, heading) in headings.iter().enumerate() {
         let Some(column) = table.column_mut(index) else { continue };
         column.set_padding((0, 2));
+        // A heading is one word: it is no use in two.
+        let word = u16::try_from(heading.trim_start_matches('>').len()).unwrap_or(u16::MAX);
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(word + 2)));
         if heading.starts_with('>') {
             column.set_cell_alignment(CellAlignment::Right);
         }

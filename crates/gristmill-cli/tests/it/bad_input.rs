@@ -124,7 +124,7 @@ const ROWS: &[Row] = &[
     (&["queue", "set", "emials", "timeout=1s"], "", 3, &["no queue 'emials'"]),
     (&["work", "emials", "--exec", "true", "--drain"], "", 3, &["no queue 'emials'"]),
     (&["show", "99"], "", 3, &["no task 99", "gristmill list"]),
-    (&["retry", "99"], "", 3, &["1 task not retried", "task 99 is not there"]),
+    (&["retry", "99"], "", 3, &["1 task not retried", "task 99 is not there", "'gristmill failed' shows what failed"]),
     (&["retry", "1"], "", 3, &["task 1 is pending", "gristmill show 1"]),
     (&["schedules", "pause", "noon"], "", 3, &["no schedule 'noon'", "gristmill schedules"]),
     (&["schedules", "resume", "noon"], "", 3, &["no schedule 'noon'"]),
@@ -150,7 +150,7 @@ const ROWS: &[Row] = &[
     (&["queue", "add", "x", "--store", "sqlite://missing/a.db"], "", 5, &["missing is not a folder"]),
     (&["backup", "missing/copy.db"], "", 5, &["missing/copy.db"]),
     // Configurations.
-    (&["up", "--config", "none.yaml"], "", 2, &["there is no none.yaml", "--config"]),
+    (&["up", "--config", "none.yaml"], "", 2, &["there is no none.yaml", "gristmill init --exec DIR", "--config"]),
     (&["up", "--config", "folder"], "", 2, &["is a folder"]),
     (&["up", "--config", "bracket.yaml"], "", 2, &["bracket.yaml:1:9", "unclosed bracket"]),
     (&["up", "--config", "tab.yaml"], "", 2, &["tab.yaml:2:", "tabs"]),

@@ -23,7 +23,7 @@ fn what_waits_for_a_person_is_a_note_and_what_stands_still_is_grave() {
         (&json!(true), &json!("paused"))
     );
     let found = answer["findings"][0]["found"].as_str().unwrap();
-    assert_eq!(found, "queue 'emails' was paused by ada, and 1 tasks wait");
+    assert_eq!(found, "queue 'emails' was paused by ada, and 1 task waits");
 
     place.ok(&["put", "small", "1"]);
     let full = place.run(&["doctor", "--json"]);
@@ -33,7 +33,7 @@ fn what_waits_for_a_person_is_a_note_and_what_stands_still_is_grave() {
     let codes: Vec<_> = answer["findings"].as_array().unwrap().iter().map(|f| &f["code"]).collect();
     assert_eq!(codes, ["full", "paused"], "grave ones first");
     let words = place.run(&["doctor"]);
-    assert!(words.stdout.starts_with("grave: queue 'small' is full"), "{}", words.stdout);
+    assert!(words.stdout.starts_with("grave: queue 'small' is full, with 1 task pending"), "{}", words.stdout);
     assert!(words.stdout.contains("\n       add workers"), "{}", words.stdout);
 }
 

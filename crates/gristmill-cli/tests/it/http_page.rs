@@ -8,7 +8,7 @@ use crate::place::Place;
 use crate::readme::transcript;
 
 /// Whether a line says what the page shows, where `…` stands for anything.
-fn is_shown(line: &str, shown: &str) -> bool {
+pub(crate) fn is_shown(line: &str, shown: &str) -> bool {
     let parts: Vec<&str> = shown.split('…').collect();
     let Some(mut rest) = line.strip_prefix(parts[0]) else { return false };
     let (Some(last), true) = (parts.last(), parts.len() > 1) else { return rest.is_empty() };

@@ -35,6 +35,7 @@ mod round_trip;
 mod schedules;
 mod secret;
 mod served_store;
+mod shell_page;
 mod shell_worker;
 mod silent_store;
 mod slots;

@@ -31,10 +31,21 @@ pub fn queues(queues: &[Queue], stats: &[QueueStats], workers: &[WorkerView]) ->
     found
 }
 
+/// `1 task`, `2 tasks`.
+fn tasks(number: u64) -> String {
+    if number == 1 { "1 task".to_owned() } else { format!("{number} tasks") }
+}
+
+/// `1 task waits`, `2 tasks wait`.
+fn tasks_wait(number: u64) -> String {
+    let s = if number == 1 { "s" } else { "" };
+    format!("{} wait{s}", tasks(number))
+}
+
 /// Counts what a person has to look at.
 fn failed(stats: &QueueStats) -> Option<Diagnosis> {
     let (name, failed) = (&stats.queue, stats.failed);
-    let tasks = if failed == 1 { "1 task".to_owned() } else { format!("{failed} tasks") };
+    let tasks = tasks(failed);
     (failed > 0).then(|| {
         Diagnosis::note(
             "failed",
@@ -58,8 +69,8 @@ pub fn leases(processing: &[Task], now: Timestamp) -> Vec<Diagnosis> {
         found.push(Diagnosis::grave(
             "leases_over",
             format!(
-                "{} processing tasks have leases that ended, one {} s ago, and nobody took them back",
-                over.len(),
+                "the leases of {} ended, one {} s ago, and nobody took them back",
+                tasks(over.len() as u64),
                 longest.as_secs()
             ),
             "start a worker or 'gristmill serve' on this store: it takes them back",
@@ -70,10 +81,10 @@ pub fn leases(processing: &[Task], now: Timestamp) -> Vec<Diagnosis> {
     });
     let mut held = held.peekable();
     if let Some((task, lease)) = held.peek().copied() {
-        let (id, worker, tasks) = (task.id, &lease.worker, held.count());
+        let (id, worker, tasks) = (task.id, &lease.worker, tasks(held.count() as u64));
         found.push(Diagnosis::note(
             "held_long",
-            format!("{tasks} tasks are held for over a day, as task {id} is by worker {worker}"),
+            format!("{tasks} held for over a day, as task {id} is by worker {worker}"),
             "look whether their handlers hang: a queue's timeout ends those that do",
         ));
     }
@@ -123,9 +134,9 @@ pub fn ahead(schedules: &[Schedule], pending: &[Task], now: Timestamp) -> Vec<Di
         found.push(Diagnosis::grave(
             "tasks_ahead",
             format!(
-                "{} pending tasks were put or tried up to {} s ahead of the clock: the clock was \
+                "of the pending tasks {} put or tried up to {} s ahead of the clock: the clock was \
                  wrong, or is",
-                ahead.len(),
+                if ahead.len() == 1 { "1 was".to_owned() } else { format!("{} were", ahead.len()) },
                 most.as_secs()
             ),
             "set the clock right; tasks put meanwhile are due when they say (gristmill list)",
@@ -150,14 +161,14 @@ fn one(queue: &Queue, stats: &QueueStats, workers: &[WorkerView]) -> Option<Diag
         let by = queue.paused_by.as_deref().unwrap_or("somebody");
         return Some(Diagnosis::note(
             "paused",
-            format!("queue '{name}' was paused by {by}, and {} tasks wait", stats.pending()),
+            format!("queue '{name}' was paused by {by}, and {}", tasks_wait(stats.pending())),
             format!("when the reason is gone: gristmill resume {name}"),
         ));
     }
     if !stats.can_accept() {
         return Some(Diagnosis::grave(
             "full",
-            format!("queue '{name}' is full: {} tasks are pending", stats.pending()),
+            format!("queue '{name}' is full, with {} pending", tasks(stats.pending())),
             "add workers, or raise its capacity; puts are refused until there is room",
         ));
     }
@@ -169,9 +180,9 @@ fn one(queue: &Queue, stats: &QueueStats, workers: &[WorkerView]) -> Option<Diag
         return Some(Diagnosis::note(
             "not_served",
             format!(
-                "{} tasks of queue '{name}' are due, the oldest for {} s, and no worker has \
-                 reported that it serves it",
-                stats.ready,
+                "{} of queue '{name}' due, the oldest for {} s, and no worker has reported that \
+                 it serves it",
+                tasks(stats.ready),
                 waited.as_secs()
             ),
             format!("start a worker that serves '{name}'; workers in SQL do not report"),
@@ -194,11 +205,11 @@ fn one(queue: &Queue, stats: &QueueStats, workers: &[WorkerView]) -> Option<Diag
 /// A queue that a copy paused must not be advised to go on: its tasks may run
 /// elsewhere, or have not all come.
 fn copied(queue: &Queue, pause: &CopyPause, stats: &QueueStats) -> Diagnosis {
-    let (name, tasks) = (&queue.name, stats.total());
+    let (name, tasks) = (&queue.name, tasks(stats.total()));
     match pause {
         CopyPause::Away { .. } => Diagnosis::note(
             "copied_away",
-            format!("queue '{name}' was copied to another store and keeps {tasks} tasks"),
+            format!("queue '{name}' was copied to another store and keeps {tasks}"),
             format!(
                 "work on the other store, and do not resume it here: they would run twice; when \
                  nobody needs them any more: gristmill cancel --queue {name}, gristmill discard \
@@ -207,7 +218,7 @@ fn copied(queue: &Queue, pause: &CopyPause, stats: &QueueStats) -> Diagnosis {
         ),
         CopyPause::Arriving => Diagnosis::grave(
             "half_copied",
-            format!("a copy into queue '{name}' has not ended, and {tasks} tasks wait for it"),
+            format!("a copy into queue '{name}' has not ended, and {} for it", tasks_wait(stats.total())),
             "repeat the copy with the same words: it goes on where it ended",
         ),
     }

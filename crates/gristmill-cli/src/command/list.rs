@@ -10,6 +10,7 @@ use crate::contracts::Contracts;
 use crate::failure::Failure;
 use crate::output::task::{TaskJson, payload_text, standing};
 use crate::output::{count, cut, last_line, table, time};
+use crate::progress;
 use crate::store::Missing;
 
 /// Show the tasks that match.
@@ -59,20 +60,27 @@ impl List {
             // An empty list would hide a misspelt name.
             mill.inspect().queue(queue.as_str()).await?;
         }
-        let now = time::now();
-        let (tasks, more) = self.find(&mill, now).await?;
         let contracts = Contracts::of(&mill).await?;
+        let shown = self.show(&mill, &contracts, session).await;
         mill.close().await?;
-        show(&tasks, more, &contracts, now, self.filter.state == Some(State::Failed), session)
+        shown
     }
 
-    /// The tasks, and whether there are more behind them.
-    async fn find(&self, mill: &Mill, now: Timestamp) -> Result<(Vec<Task>, bool), Failure> {
+    /// Shows what is found as it is found: memory holds a page, however many are wanted.
+    async fn show(
+        &self,
+        mill: &Mill,
+        contracts: &Contracts,
+        session: &Session,
+    ) -> Result<(), Failure> {
+        let now = time::now();
         let page = mill.store().limits().page;
-        let mut tasks: Vec<Task> = Vec::new();
-        let mut after = None;
+        let bar = progress::looking("looking for tasks");
+        let failed = self.filter.state == Some(State::Failed);
+        let (mut waiting, mut shown, mut after) = (Vec::new(), 0, None);
+        let mut list = Growing { session, contracts, now, failed, begun: false };
         loop {
-            let wanted = self.limit.saturating_sub(tasks.len()).saturating_add(1);
+            let wanted = self.limit.saturating_sub(shown + waiting.len()).saturating_add(1);
             let request = ListRequest {
                 filter: self.filter.clone(),
                 order: Order::Oldest,
@@ -84,17 +92,74 @@ impl List {
                 .tasks
                 .into_iter()
                 .filter(|task| self.standing.is_none_or(|word| standing(task, now) == word));
-            tasks.extend(meant.take(wanted));
+            waiting.extend(meant.take(wanted));
             after = found.next;
-            if tasks.len() > self.limit {
-                tasks.truncate(self.limit);
-                return Ok((tasks, true));
+            let more = shown + waiting.len() > self.limit;
+            if more {
+                waiting.truncate(self.limit - shown);
             }
-            if after.is_none() {
-                return Ok((tasks, false));
+            let last = more || after.is_none();
+            if last || waiting.len() >= page {
+                bar.finish_and_clear();
+                list.add(&waiting)?;
+                shown += waiting.len();
+                waiting.clear();
+            }
+            if last {
+                return list.end(shown, more);
             }
         }
     }
+}
+
+/// A list that is shown in parts.
+struct Growing<'a> {
+    session: &'a Session,
+    contracts: &'a Contracts,
+    now: Timestamp,
+    failed: bool,
+    /// Something was shown.
+    begun: bool,
+}
+
+impl Growing<'_> {
+    fn add(&mut self, tasks: &[Task]) -> Result<(), Failure> {
+        let output = self.session.output;
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        if !output.json {
+            self.begun = true;
+            return output.line(rows(tasks, self.contracts, self.now, self.failed));
+        }
+        let mut text = String::new();
+        for task in tasks {
+            text.push(if self.begun { ',' } else { '[' });
+            self.begun = true;
+            text.push_str(&output.text(&TaskJson::of(task, self.contracts))?);
+        }
+        output.bytes(text.as_bytes())
+    }
+
+    fn end(self, shown: usize, more: bool) -> Result<(), Failure> {
+        let output = self.session.output;
+        match (output.json, self.begun) {
+            (true, true) => output.line("]"),
+            (true, false) => output.line("[]"),
+            (false, false) => output.line(nothing(self.failed)),
+            (false, true) if more => output.line(there_are_more(shown)),
+            (false, true) => Ok(()),
+        }
+    }
+}
+
+const fn nothing(failed: bool) -> &'static str {
+    if failed { "nothing failed" } else { "no tasks" }
+}
+
+fn there_are_more(shown: usize) -> String {
+    let shown = count(shown as u64, "task");
+    format!("({shown} shown, there are more: see --limit)")
 }
 
 /// Shows tasks, and says whether there are more.
@@ -112,12 +177,11 @@ pub(super) fn show(
         return session.output.value(&all);
     }
     if tasks.is_empty() {
-        return session.output.line(if failed { "nothing failed" } else { "no tasks" });
+        return session.output.line(nothing(failed));
     }
     session.output.line(rows(tasks, contracts, now, failed))?;
     if more {
-        let shown = count(tasks.len() as u64, "task");
-        session.output.line(format_args!("({shown} shown, there are more: see --limit)"))?;
+        session.output.line(there_are_more(tasks.len()))?;
     }
     Ok(())
 }

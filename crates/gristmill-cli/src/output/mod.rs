@@ -27,6 +27,11 @@ impl Output {
             .map_err(|error| Failure::io("standard output", &error))
     }
 
+    /// A value as JSON, to be a part of something larger.
+    pub(crate) fn text(self, value: &impl Serialize) -> Result<String, Failure> {
+        text(value)
+    }
+
     /// Writes bytes as they are.
     pub(crate) fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();

@@ -183,6 +183,9 @@ pub(crate) enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print the manual page, or write those of all commands
+    #[command(after_help = MAN)]
+    Man(ManArgs),
     /// Print completions for a shell
     #[command(after_help = COMPLETIONS)]
     Completions(CompletionsArgs),
@@ -230,6 +233,11 @@ Examples:
 With --json: [{\"worker\",\"host\",\"pid\",\"version\",\"queues\",\"processors\":[{\"queue\",\"holding\",
 \"cycle_ms\"}],\"holding\",\"follows_term\",\"assigned\":[{\"queue\",\"processors\"}],\"manager_term\",
 \"stopping\",\"since\",\"silent_ms\"}]. A processor without a queue rotates.";
+
+const MAN: &str = "\
+Examples:
+  gristmill man | man -l -
+  gristmill man --out ~/.local/share/man/man1";
 
 const COMPLETIONS: &str = "\
 Examples:
@@ -290,6 +298,14 @@ pub(crate) struct ConfigCheckArgs {
     /// The configuration
     #[arg(long, value_name = "FILE", default_value = "gristmill.yaml")]
     pub(crate) config: PathBuf,
+}
+
+/// `man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write a page for each command to this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// `completions`.

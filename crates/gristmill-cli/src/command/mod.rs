@@ -17,6 +17,7 @@ mod generate;
 mod init;
 mod line_source;
 mod list;
+mod man;
 mod migrate;
 mod ndjson;
 mod operate;
@@ -131,6 +132,7 @@ pub(crate) enum Command {
     Generate(generate::Generate),
     Init(init::Init),
     List(list::List),
+    Man(man::Man),
     Migrate(migrate::Migrate),
     Operate(operate::Operate),
     Operations(operations::Operations),
@@ -240,6 +242,7 @@ impl Command {
             }
             Typed::Generate(args) => Command::Generate(generate::Generate::meant(args)),
             Typed::Init(args) => Command::Init(init::Init::meant(args)),
+            Typed::Man(args) => Command::Man(man::Man { out: args.out }),
             Typed::Completions(args) => {
                 Command::Completions(completions::Completions { shell: args.shell })
             }
@@ -255,7 +258,8 @@ impl Command {
             | Command::ContractSchema(_)
             | Command::Copy(_)
             | Command::Generate(_)
-            | Command::Init(_) => Using::No,
+            | Command::Init(_)
+            | Command::Man(_) => Using::No,
             Command::Bench(_) | Command::ConfigShow(_) | Command::Up(_) => Using::Asked,
             _ => Using::Served,
         }
@@ -290,6 +294,7 @@ impl Command {
             Command::Generate(generate) => generate.run(session),
             Command::Init(init) => init.run(session),
             Command::List(list) => list.run(session).await,
+            Command::Man(man) => man.run(session),
             Command::Operate(operate) => operate.run(session).await,
             Command::Operations(operations) => operations.run(session).await,
             Command::Pause(pause) => pause.run(session).await,

@@ -94,7 +94,10 @@ fn text(task: &Task, result: Option<&Payload>, contracts: &Contracts, now: Times
     let optional = [("key", &task.key), ("group", &task.group), ("source", &task.source)];
     lines.extend(optional.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
     lines.push(("priority", task.priority.to_string()));
-    lines.push(("attempts", format!("{} ({})", task.attempts, count(u64::from(task.claims), "claim"))));
+    lines.push((
+        "attempts",
+        format!("{} ({})", task.attempts, count(u64::from(task.claims), "claim")),
+    ));
     lines.push(("put", instant(task.created_at)));
     lines.push(("runs", instant(task.run_at)));
     if let Some(lease) = &task.lease {

@@ -398,7 +398,8 @@ fn introduce(
         tries.splice(0..0, verbs.map(|verb| format!("{program} {verb}")));
     }
     let tries = if tries.is_empty() {
-        "The queues are in this process's memory, and HTTP is off: nobody else can put tasks.".to_owned()
+        "The queues are in this process's memory, and HTTP is off: nobody else can put tasks."
+            .to_owned()
     } else {
         format!("{said}, try:\n  {}", tries.join("\n  "))
     };

@@ -68,6 +68,8 @@ const ROWS: &[Row] = &[
     (&["discard", "1", "x"], "", 2, &["'x' is not a task id"]),
     (&["cancel", "--queue", "a/b"], "", 2, &["is not a queue name"]),
     (&["retry", "1", "--by", ""], "", 2, &["--by is empty"]),
+    (&["top"], "", 2, &["top needs a terminal", "stats --watch"]),
+    (&["top", "--every", "1ms"], "", 2, &["too often"]),
     (&["stats", "--watch=1ms"], "", 2, &["too often", "100ms"]),
     (&["stats", "--watch=5"], "", 2, &["--watch", "unit is missing"]),
     (&["list", "--state", "stuck"], "", 2, &["'stuck' is not a state", "delayed"]),

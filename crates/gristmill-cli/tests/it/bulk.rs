@@ -26,12 +26,16 @@ fn a_hundred_thousand_lines_are_put() {
     assert_eq!((&stats["ready"], &stats["total"]), (&json!(100_000), &json!(100_000)));
     // Lists are shown in parts, and are one all the same.
     let listed = place.json(&["list", "--limit", "2500"]);
-    let ids: Vec<_> = listed.as_array().unwrap().iter().map(|t| t["id"].as_i64().unwrap()).collect();
+    let ids: Vec<_> =
+        listed.as_array().unwrap().iter().map(|t| t["id"].as_i64().unwrap()).collect();
     assert_eq!(ids, (1..=2500).collect::<Vec<_>>());
     let table = place.ok(&["list", "--limit", "2500"]);
     assert!(table.ends_with("(2500 tasks shown, there are more: see --limit)\n"), "{table}");
     assert_eq!(table.lines().filter(|line| line.contains("user-")).count(), 2500);
-    assert_eq!(place.json(&["list", "--state", "ready", "--limit", "1001"]).as_array().unwrap().len(), 1001);
+    assert_eq!(
+        place.json(&["list", "--state", "ready", "--limit", "1001"]).as_array().unwrap().len(),
+        1001
+    );
     let last = place.json(&["show", "100000"]);
     assert_eq!(last["payload"]["n"], 99_999);
 }

@@ -33,7 +33,11 @@ fn what_waits_for_a_person_is_a_note_and_what_stands_still_is_grave() {
     let codes: Vec<_> = answer["findings"].as_array().unwrap().iter().map(|f| &f["code"]).collect();
     assert_eq!(codes, ["full", "paused"], "grave ones first");
     let words = place.run(&["doctor"]);
-    assert!(words.stdout.starts_with("grave: queue 'small' is full, with 1 task pending"), "{}", words.stdout);
+    assert!(
+        words.stdout.starts_with("grave: queue 'small' is full, with 1 task pending"),
+        "{}",
+        words.stdout
+    );
     assert!(words.stdout.contains("\n       add workers"), "{}", words.stdout);
 }
 

@@ -222,3 +222,23 @@ fn completions_know_every_command() {
         assert!(script.contains("resolve") && script.contains("gristmill"), "{shell}");
     }
 }
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let place = Place::new();
+    place.ok(&["man", "--out", "pages/man1"]);
+    let page = |name: &str| std::fs::read_to_string(place.path(&format!("pages/man1/{name}.1")));
+    for (name, part) in [
+        ("gristmill", "Exit codes"),
+        ("gristmill-put", "tomorrow 9:00"),
+        ("gristmill-queue-add", "max_attempts=3"),
+        ("gristmill-schedules-add", "Europe/Athens"),
+    ] {
+        assert!(page(name).unwrap().contains(part), "{name}");
+    }
+    assert_eq!(place.ok(&["man"]), page("gristmill").unwrap());
+    let again = Place::new();
+    again.ok(&["man", "--out", "man1"]);
+    let same = std::fs::read_to_string(again.path("man1/gristmill-put.1")).unwrap();
+    assert_eq!(same, page("gristmill-put").unwrap(), "pages do not tell when they were made");
+}

@@ -218,7 +218,10 @@ fn copied(queue: &Queue, pause: &CopyPause, stats: &QueueStats) -> Diagnosis {
         ),
         CopyPause::Arriving => Diagnosis::grave(
             "half_copied",
-            format!("a copy into queue '{name}' has not ended, and {} for it", tasks_wait(stats.total())),
+            format!(
+                "a copy into queue '{name}' has not ended, and {} for it",
+                tasks_wait(stats.total())
+            ),
             "repeat the copy with the same words: it goes on where it ended",
         ),
     }

@@ -45,7 +45,8 @@ already_recorded, gone, lease_lost, and became one of done, pending, failed, can
 const DONE: &str = "\
 Examples:
   gristmill done 42 --token $token
-  gristmill done                        the task of GRISTMILL_TASK_ID and GRISTMILL_TOKEN";
+  gristmill done                        the task of GRISTMILL_TASK_ID and GRISTMILL_TOKEN
+  ./sum numbers | gristmill done --result -      for 'gristmill put --wait'";
 
 const FAIL: &str = "\
 Examples:
@@ -147,6 +148,10 @@ pub(crate) struct SettleArgs {
     #[arg(long, group = "outcome")]
     pub(crate) cancelled: bool,
 
+    /// What it came to, for who waits; '-' reads it from standard input
+    #[arg(long, value_name = "TEXT", requires = "done", allow_hyphen_values = true)]
+    pub(crate) result: Option<String>,
+
     /// Not before this time has passed [default: at once]
     #[arg(long, value_name = "DURATION", requires = "release")]
     pub(crate) after: Option<String>,
@@ -162,6 +167,10 @@ pub(crate) struct SettleArgs {
 pub(crate) struct DoneArgs {
     #[command(flatten)]
     pub(crate) held: HeldArgs,
+
+    /// What it came to, for who waits; '-' reads it from standard input
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) result: Option<String>,
 }
 
 /// `fail`.

@@ -21,7 +21,7 @@ use gristmill_contract::task_settings::Said;
 
 /// Longest payload that is read from standard input before the store is asked
 /// whether it would take it.
-const INPUT_MAX: u64 = 64 << 20;
+pub(super) const INPUT_MAX: u64 = 64 << 20;
 
 /// Put one task.
 #[derive(Debug)]

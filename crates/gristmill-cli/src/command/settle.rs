@@ -1,14 +1,15 @@
 //! `settle`, `done`, `fail` and `extend`: how a claim of a shell script ends, or goes on.
 
+use std::io::Read;
 use std::time::Duration;
 
-use gristmill::TaskId;
 use gristmill::port::{
     Became, ExtendAnswer, Extension, Outcome, SettleAnswer, Settlement, Token, When,
 };
+use gristmill::{Payload, TaskId};
 use serde_json::{Value, json};
 
-use super::Session;
+use super::{Session, put};
 use crate::args::{DoneArgs, ExtendArgs, FailArgs, HeldArgs, SettleArgs};
 use crate::failure::{Exit, Failure};
 use crate::output::{count, time};
@@ -24,12 +25,14 @@ pub(crate) struct Settle {
     ids: Vec<TaskId>,
     token: Token,
     outcome: Outcome,
+    result: Option<Payload>,
 }
 
 impl Settle {
     pub(crate) fn meant(args: SettleArgs) -> Result<Self, Failure> {
         let span = |said: &str| duration::parse(said).map_err(Failure::usage);
         let after = args.after.as_deref().map(span).transpose()?;
+        let result = args.result.map(result).transpose()?;
         let outcome = if let Some(error) = args.error {
             Outcome::Error(said("--error", error)?)
         } else if let Some(error) = args.fail {
@@ -43,19 +46,20 @@ impl Settle {
         } else {
             Outcome::Done
         };
-        Self::of(args.held, outcome)
+        Self::of(args.held, outcome, result)
     }
 
     pub(crate) fn done(args: DoneArgs) -> Result<Self, Failure> {
-        Self::of(args.held, Outcome::Done)
+        let result = args.result.map(result).transpose()?;
+        Self::of(args.held, Outcome::Done, result)
     }
 
     pub(crate) fn fail(args: FailArgs) -> Result<Self, Failure> {
         let error = said("--error", args.error)?;
-        Self::of(args.held, Outcome::Fail(error))
+        Self::of(args.held, Outcome::Fail(error), None)
     }
 
-    fn of(held: HeldArgs, outcome: Outcome) -> Result<Self, Failure> {
+    fn of(held: HeldArgs, outcome: Outcome, result: Option<Payload>) -> Result<Self, Failure> {
         let mut ids = held.ids;
         if ids.is_empty() {
             let left = std::env::var(TASK).ok().filter(|id| !id.is_empty());
@@ -67,13 +71,16 @@ impl Settle {
             )));
         }
         let ids = ids.iter().map(|id| id.parse()).collect::<Result<_, _>>();
-        Ok(Settle { ids: ids.map_err(Failure::usage)?, token: token(held.token)?, outcome })
+        Ok(Settle { ids: ids.map_err(Failure::usage)?, token: token(held.token)?, outcome, result })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let mill = session.open(Missing::Fail).await?;
         let (token, outcome) = (self.token, &self.outcome);
-        let settle = |id: &TaskId| Settlement::new(*id, token, outcome.clone());
+        let settle = |id: &TaskId| Settlement {
+            result: self.result.clone(),
+            ..Settlement::new(*id, token, outcome.clone())
+        };
         let settlements = self.ids.iter().map(settle).collect();
         let answers = mill.store().settle(settlements).await?;
         mill.close().await?;
@@ -94,6 +101,17 @@ impl Settle {
         );
         Err(Failure::new(Exit::Refused, "lease_lost", why))
     }
+}
+
+/// What a task came to, as `put` would read a payload.
+fn result(said: String) -> Result<Payload, Failure> {
+    if said != "-" {
+        return put::payload(said.into_bytes(), None);
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().take(put::INPUT_MAX).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::io("standard input", &error))?;
+    put::payload(bytes, None)
 }
 
 fn said(option: &str, text: String) -> Result<String, Failure> {

@@ -16,7 +16,10 @@ fn claimed(place: &Place, words: &[&str]) -> (Value, String) {
 
 #[test]
 fn a_claimed_task_is_settled_in_each_way() {
-    let place = Place::with(&[&["q", "max_attempts=9"], &["other"]]);
+    let place = Place::with(&[
+        &["q", "max_attempts=9", "backoff.base=1h", "backoff.jitter=no"],
+        &["other"],
+    ]);
     for n in ["1", "2", "3", "4", "5", "6", "7"] {
         place.ok(&["put", "q", n, "--key", n]);
     }
@@ -59,6 +62,18 @@ fn a_claimed_task_is_settled_in_each_way() {
     let none = place.run(&["claim", "q", "other"]);
     assert_eq!((none.code, &*none.stdout), (3, ""));
     assert!(none.stderr.contains("nothing is due in q, other; the next in"), "{}", none.stderr);
+}
+
+#[test]
+fn whoever_waits_gets_what_a_script_came_to() {
+    let place = Place::with(&[&["sums"]]);
+    let put = place.start(&["put", "sums", "[1,2]", "--wait", "30s"]);
+    let (claim, token) = claimed(&place, &["sums", "--wait", "30s"]);
+    let id = claim["tasks"][0]["id"].to_string();
+    let done = place.run_with(&["done", &id, "--token", &token, "--result", "-"], b"{\"sum\": 3}");
+    assert_eq!(done.code, 0, "{done:?}");
+    let (code, out, err) = put.end();
+    assert_eq!((code, out.trim()), (0, "{\"sum\": 3}"), "{err}");
 }
 
 #[test]

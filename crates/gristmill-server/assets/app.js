@@ -62,6 +62,7 @@
     }
     if (row) mark(row, false);
     chosen();
+    window.gristmillCharts?.();
   };
   const chosen = () => {
     const n = all("input[name=ids]:checked").length;
@@ -75,6 +76,7 @@
     const next = now === "dark" ? "light" : "dark";
     document.documentElement.dataset.theme = next;
     try { localStorage.setItem("gristmill-theme", next); } catch { /* not kept, then */ }
+    window.gristmillCharts?.(true);
   };
   document.addEventListener("click", (event) => {
     const does = event.target.closest("[data-does]")?.dataset.does;
@@ -132,7 +134,7 @@
     if (one("dialog[open]")) return;
     if (going) {
       going = false;
-      const link = one(`.side a[data-key="${CSS.escape(event.key)}"]`);
+      const link = one(`.side [data-key="${CSS.escape(event.key)}"]`);
       if (link) { event.preventDefault(); link.click(); }
       return;
     }

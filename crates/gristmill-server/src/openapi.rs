@@ -202,8 +202,7 @@ fn parameters(route: &Route) -> Vec<Value> {
             "since" => json!({ "type": "string", "pattern": SINCE }),
             _ => json!({ "type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$" }),
         };
-        let required = route.path == "/v1/minutes" && *name == "queue";
-        json!({ "name": name, "in": "query", "required": required, "schema": schema })
+        json!({ "name": name, "in": "query", "required": false, "schema": schema })
     });
     named.chain(asked).collect()
 }

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::access::Door;
 use crate::connection::Connections;
-use crate::dashboard::Trends;
+use crate::dashboard::{Shapes, Trends};
 use crate::guard::Serves;
 use crate::held::Held;
 use crate::known::Known;
@@ -37,6 +37,8 @@ pub(crate) struct Service {
     pub(crate) sampled: Sampled,
     /// Queues' last hours, for the pages.
     pub(crate) trends: Trends,
+    /// Failed tasks by error, for the pages.
+    pub(crate) shapes: Shapes,
     /// Whether pages only show.
     pub(crate) read_only: bool,
     pub(crate) connections: Arc<Connections>,
@@ -69,6 +71,7 @@ impl Service {
             held: Held::default(),
             sampled: Sampled::default(),
             trends: Trends::default(),
+            shapes: Shapes::default(),
             read_only,
             connections: Arc::default(),
             rotation: AtomicUsize::new(0),

@@ -33,9 +33,12 @@ macro_rules! assets {
 assets! {
     "app.css" "text/css; charset=utf-8" "app.css";
     "app.js" "text/javascript; charset=utf-8" "app.js";
+    "charts.js" "text/javascript; charset=utf-8" "charts.js";
     "theme.js" "text/javascript; charset=utf-8" "theme.js";
     "icon.svg" "image/svg+xml" "icon.svg";
     "htmx.js" "text/javascript; charset=utf-8" "vendor/htmx-4.0.1.min.js";
+    "uplot.js" "text/javascript; charset=utf-8" "vendor/uPlot-1.6.32.iife.min.js";
+    "uplot.css" "text/css; charset=utf-8" "vendor/uPlot-1.6.32.min.css";
 }
 
 /// The address of a file below the root of the pages. It changes with what is in the file,

@@ -68,8 +68,8 @@ pub(crate) fn notices(queues: &[Known<'_>], workers: &[WorkerView], took: Durati
                     counted(holding, "task"),
                     age(worker.silent_for)
                 ),
-                place: "tasks?state=processing".to_owned(),
-                link: "what runs",
+                place: "workers".to_owned(),
+                link: "workers",
             });
         }
     }
@@ -87,12 +87,7 @@ fn waiting(known: &Known<'_>) -> Option<Notice> {
     let stats = known.stats;
     let name = &stats.queue;
     let to_queue = |grave, words: String| {
-        Some(Notice {
-            grave,
-            words,
-            place: format!("tasks?{}", query([("queue", Some(name.as_str()))])),
-            link: "its tasks",
-        })
+        Some(Notice { grave, words, place: format!("queues/{name}"), link: "the queue" })
     };
     if let Some(pause) = known.queue.and_then(CopyPause::of) {
         let words = match pause {
@@ -145,8 +140,7 @@ fn waiting(known: &Known<'_>) -> Option<Notice> {
 fn failing(known: &Known<'_>) -> Option<Notice> {
     let (name, failed) = (&known.stats.queue, known.stats.failed);
     let (lately, before) = known.trend.failures();
-    let place =
-        format!("tasks?{}", query([("queue", Some(name.as_str())), ("state", Some("failed"))]));
+    let place = format!("failed?{}", query([("queue", Some(name.as_str()))]));
     if lately > 0 && lately > before.saturating_mul(2) {
         let words = format!(
             "Failures of {name} rise: {} failed in the last 15 minutes, {} in the 15 before.",

@@ -13,7 +13,13 @@ use super::{assets, flash, words};
 pub(crate) enum Section {
     Overview,
     Tasks,
+    Failed,
+    Queues,
+    Workers,
+    Schedules,
+    Manager,
     Operations,
+    Put,
     Nowhere,
 }
 
@@ -21,6 +27,11 @@ pub(crate) enum Section {
 const MENU: &[(Section, &str, &str, &str)] = &[
     (Section::Overview, "Overview", "", "o"),
     (Section::Tasks, "Tasks", "tasks", "t"),
+    (Section::Failed, "Failed", "failed", "f"),
+    (Section::Queues, "Queues", "queues", "q"),
+    (Section::Workers, "Workers", "workers", "w"),
+    (Section::Schedules, "Schedules", "schedules", "s"),
+    (Section::Manager, "Manager", "manager", "m"),
     (Section::Operations, "Operations", "operations", "p"),
 ];
 
@@ -30,16 +41,22 @@ pub(crate) struct Frame<'a> {
     pub(crate) title: &'a str,
     /// Whether it is asked for again when something happened.
     pub(crate) live: bool,
+    /// Whether it draws charts.
+    pub(crate) charts: bool,
 }
 
 impl<'a> Frame<'a> {
     pub(crate) fn of(section: Section, title: &'a str) -> Self {
-        Frame { section, title, live: true }
+        Frame { section, title, live: true, charts: false }
     }
 
     /// A page that somebody fills in: it stays as it is.
     pub(crate) fn still(self) -> Self {
         Frame { live: false, ..self }
+    }
+
+    pub(crate) fn with_charts(self) -> Self {
+        Frame { charts: true, ..self }
     }
 }
 
@@ -95,8 +112,13 @@ fn whole(view: &View, frame: &Frame<'_>, part: &Markup) -> Markup {
                     content=r#"{"includeIndicatorCSS":false,"history":false,"morphIgnore":["data-htmx-powered","open"]}"#;
                 link rel="icon" type="image/svg+xml" href=(file("icon.svg"));
                 link rel="stylesheet" href=(file("app.css"));
+                @if frame.charts { link rel="stylesheet" href=(file("uplot.css")); }
                 script src=(file("theme.js")) {}
                 script src=(file("htmx.js")) defer {}
+                @if frame.charts {
+                    script src=(file("uplot.js")) defer {}
+                    script src=(file("charts.js")) defer {}
+                }
                 script src=(file("app.js")) defer {}
             }
             body data-root=(view.href("")) {
@@ -157,6 +179,9 @@ fn menu(view: &View, here: Section) -> Markup {
                     }
                 }
             }
+            @if view.viewer.may_act {
+                a.new href=(view.href("put")) data-key="n" aria-current=[(here == Section::Put).then_some("page")] { "Put a task" }
+            }
             div.tools {
                 @if !view.viewer.may_act && !view.viewer.name.is_empty() { span.note { "read only" } }
                 button.plain type="button" data-does="theme" hidden { "Light or dark" }
@@ -186,6 +211,7 @@ fn keys() -> Markup {
                         dt { kbd { "g" } " " kbd { (key) } }
                         dd { (words) }
                     }
+                    dt { kbd { "g" } " " kbd { "n" } } dd { "Put a task" }
                     dt { kbd { "/" } } dd { "Go to the filter" }
                     dt { kbd { "j" } " " kbd { "k" } } dd { "Next and previous row" }
                     dt { kbd { "Enter" } } dd { "Open the row" }

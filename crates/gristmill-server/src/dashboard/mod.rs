@@ -11,20 +11,27 @@
 
 mod assets;
 mod attention;
+mod chart;
+mod failed;
 mod fields;
 mod flash;
 mod form;
 mod layout;
+mod manager;
 mod operations;
 mod overview;
 mod pill;
+mod put;
+mod queues;
 mod refusal;
+mod schedules;
 mod task;
 mod tasks;
 mod trend;
 mod view;
 mod viewer;
 mod words;
+mod workers;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,6 +42,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 
+pub(crate) use failed::Shapes;
 pub(crate) use trend::Trends;
 use view::View;
 use viewer::Viewer;
@@ -73,6 +81,17 @@ pages! {
     POST "/tasks/all" task::all::begin;
     GET "/tasks/{id}" task::page;
     POST "/tasks/{id}/act" task::act::one;
+    GET "/failed" failed::page;
+    GET "/queues" queues::page;
+    GET "/queues/{queue}" queues::one;
+    POST "/queues/{queue}/act" queues::act;
+    GET "/workers" workers::page;
+    GET "/schedules" schedules::page;
+    POST "/schedules/add" schedules::declare;
+    POST "/schedules/{schedule}/act" schedules::act;
+    GET "/manager" manager::page;
+    GET "/put" put::page;
+    POST "/put" put::put;
     GET "/operations" operations::page;
     GET "/operations/{id}" operations::one;
     POST "/operations/{id}/stop" operations::stop;

@@ -8,6 +8,7 @@ use gristmill::{QueueName, QueueStats};
 use maud::{Markup, html};
 
 use super::attention::{self, HEARD_OF, Known, Notice};
+use super::chart;
 use super::fields::query;
 use super::layout::{self, Frame, Section};
 use super::pill::pill;
@@ -111,9 +112,10 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
             (attend(&view, &notices))
             (figures(&view, &stats, &rows, &workers))
             (table(&view, &rows, stats.len()))
+            (chart::place(&view, None))
         }
     };
-    Ok(layout::page(&view, &Frame::of(Section::Overview, "Overview"), &body))
+    Ok(layout::page(&view, &Frame::of(Section::Overview, "Overview").with_charts(), &body))
 }
 
 async fn rows(
@@ -206,7 +208,8 @@ fn figures(view: &View, stats: &[QueueStats], rows: &[Row], workers: &[WorkerVie
                 (figure("in a minute", number(all.put_rate()), None))
                 (figure("done a minute", number(all.done_rate()), None))
             }
-            (figure(&format!("processors in {}", counted(count, "worker")), number(processors), None))
+            (figure("workers", number(count), Some(view.href("workers"))))
+            (figure("processors", number(processors), None))
         }
     }
 }
@@ -256,11 +259,12 @@ fn line(view: &View, row: &Row) -> Markup {
             }
         }
     };
+    let place = view.href(&format!("queues/{name}"));
     let max_wait = row.queue.as_ref().and_then(|queue| queue.settings.max_wait);
     let late = stats.oldest_ready.zip(max_wait).is_some_and(|(waited, most)| waited > most);
     html! {
-        tr data-row=(view.href_with("tasks", &query([("queue", Some(name))]))) {
-            th scope="row" { a href=(view.href_with("tasks", &query([("queue", Some(name))]))) { (name) } }
+        tr data-row=(place) {
+            th scope="row" { a href=(place) { (name) } }
             td { (state(row)) }
             (number_of(stats.ready, "ready"))
             td.n data-is=[late.then_some("failed")] {

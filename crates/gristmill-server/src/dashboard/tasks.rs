@@ -16,7 +16,7 @@ use super::words::{counted, excerpt, instant, number};
 use crate::call::Call;
 use crate::known::Queues;
 use crate::problem::Answer;
-use crate::route::tasks::page as find;
+use crate::route::tasks::{Narrow, page as find};
 
 /// How long a page may be looked for: what was not found by then is looked for on the
 /// next one.
@@ -43,7 +43,13 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
         after: meant.after,
         limit: meant.limit,
     };
-    let (tasks, next) = find(&service, &caller, request, meant.part, meant.since, LOOKS).await?;
+    let narrow = Narrow {
+        part: meant.part,
+        since: meant.since,
+        shape: meant.shape.as_deref(),
+        looks: LOOKS,
+    };
+    let (tasks, next) = find(&service, &caller, request, narrow).await?;
     let all = asked.counted(&stats);
     let found = Found { tasks, next, all };
     let names: Vec<&QueueName> = stats.iter().map(|one| &one.queue).collect();
@@ -94,6 +100,7 @@ fn form(view: &View, asked: &Asked, queues: &[&QueueName]) -> Markup {
                 div {
                     (field("group", "Group", "exactly"))
                     (field("source", "Source", "exactly"))
+                    (field("shape", "Error’s shape", "numbers folded"))
                     (field("since", "Put within", "1h, 2d, or a time"))
                     (field("over", "Claimed more than", "times"))
                     label { span { "Order" }

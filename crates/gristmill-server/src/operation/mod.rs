@@ -18,6 +18,7 @@
 
 mod record;
 mod runner;
+mod shaped;
 
 use std::sync::Arc;
 
@@ -80,13 +81,14 @@ impl Operations {
         &self,
         action: Action,
         filter: &TaskFilter,
+        shape: Option<String>,
         by: String,
         note: Option<String>,
     ) -> Result<OperationView, NotBegun> {
         if self.read(OPEN).await?.len() >= OPEN_MAX {
             return Err(NotBegun::TooMany);
         }
-        let record = Record::new(action, filter, by, note);
+        let record = Record::new(action, filter, shape, by, note);
         let change = DocumentChange {
             kind: OPEN.to_owned(),
             name: name()?,

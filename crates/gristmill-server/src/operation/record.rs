@@ -20,6 +20,11 @@ pub enum OperationState {
     Failed,
 }
 
+/// What stands before the action of an operation on one shape of errors. A service that
+/// knows no shapes ends such an operation as one that it cannot read: passed over, the shape
+/// would leave a filter that means far more.
+const SHAPED: &str = "shape: ";
+
 /// An operation as it is written down.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -50,6 +55,9 @@ struct FilterText {
     group: Option<String>,
     source: Option<String>,
     error: Option<String>,
+    /// Only tasks whose error has this shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shape: Option<String>,
 }
 
 /// An operation as it is shown.
@@ -89,7 +97,7 @@ impl OperationView {
     /// Which tasks are meant, by the filter's names; nothing means all.
     #[must_use]
     pub fn meant(&self) -> Vec<(&'static str, &str)> {
-        let FilterText { queue, state, key, group, source, error } = &self.filter;
+        let FilterText { queue, state, key, group, source, error, shape } = &self.filter;
         let said = [
             ("queue", queue),
             ("state", state),
@@ -97,6 +105,7 @@ impl OperationView {
             ("group", group),
             ("source", source),
             ("error", error),
+            ("shape", shape),
         ];
         said.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect()
     }
@@ -118,11 +127,13 @@ impl Record {
     pub(super) fn new(
         action: Action,
         filter: &TaskFilter,
+        shape: Option<String>,
         by: String,
         note: Option<String>,
     ) -> Self {
+        let before = if shape.is_some() { SHAPED } else { "" };
         Record {
-            action: action.as_str().to_owned(),
+            action: format!("{before}{}", action.as_str()),
             filter: FilterText {
                 queue: filter.queue.as_ref().map(ToString::to_string),
                 state: filter.state.map(|state| state.as_str().to_owned()),
@@ -130,6 +141,7 @@ impl Record {
                 group: filter.group.clone(),
                 source: filter.source.clone(),
                 error: filter.error_contains.clone(),
+                shape,
             },
             by,
             note,
@@ -159,7 +171,7 @@ impl Record {
         document: &Document,
         limit: usize,
     ) -> Result<gristmill::port::Operation, StoreError> {
-        let action = Action::ALL.into_iter().find(|action| action.as_str() == self.action);
+        let action = Action::ALL.into_iter().find(|action| action.as_str() == self.action());
         let action =
             action.ok_or_else(|| wrong(format!("there is no action '{}'", self.action)))?;
         let queue = self.filter.queue.as_deref().map(QueueName::new).transpose().map_err(wrong)?;
@@ -178,6 +190,16 @@ impl Record {
         let selection = gristmill::port::Selection::Matching { filter, after };
         let (by, note) = (self.by.clone(), self.note.clone());
         Ok(gristmill::port::Operation { action, selection, limit, by, note })
+    }
+
+    /// What is done.
+    fn action(&self) -> &str {
+        self.action.strip_prefix(SHAPED).unwrap_or(&self.action)
+    }
+
+    /// The shape of errors that is meant, if one is.
+    pub(super) fn shape(&self) -> Option<&str> {
+        self.filter.shape.as_deref().filter(|_| self.action.starts_with(SHAPED))
     }
 
     /// Counts what a step did.
@@ -211,7 +233,7 @@ impl Record {
         };
         OperationView {
             id: document.name.clone(),
-            action: self.action.clone(),
+            action: self.action().to_owned(),
             state,
             filter: self.filter.clone(),
             by: self.by.clone(),

@@ -6,7 +6,7 @@ use gristmill::StoreError;
 use gristmill::port::{Document, DocumentAnswer, DocumentChange, WorkerId};
 
 use super::record::{OperationState, Record};
-use super::{ENDED, OPEN, Operations};
+use super::{ENDED, OPEN, Operations, shaped};
 
 /// The role of who carries them out.
 const ROLE: &str = "operations";
@@ -76,7 +76,10 @@ async fn carry_out(
         }
         let limit = STEP.min(operations.store.limits().page);
         let done = match record.step(&document, limit) {
-            Ok(step) => operations.store.operate(step).await,
+            Ok(step) => match record.shape() {
+                Some(shape) => shaped::step(&operations.store, step, shape).await,
+                None => operations.store.operate(step).await,
+            },
             Err(error) => Err(error),
         };
         let report = match done {

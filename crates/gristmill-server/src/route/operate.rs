@@ -107,7 +107,7 @@ async fn operate(call: Call, action: Action) -> Answer {
         }
         (None, Some(filter)) => {
             let filter = filtered(&service, &caller, filter, action).await?;
-            match service.operations.begin(action, &filter, by, note).await {
+            match service.operations.begin(action, &filter, None, by, note).await {
                 Ok(operation) => call::json(StatusCode::ACCEPTED, &operation),
                 Err(NotBegun::Store(error)) => Err(error.into()),
                 Err(NotBegun::TooMany) => {

@@ -1,18 +1,22 @@
 //! `/v1/stats`, `/v1/minutes`, `/v1/workers`: numbers, and who works.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use gristmill::port::Minute;
 use gristmill::port::stats::MINUTES_KEPT;
+use gristmill::{QueueName, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::access::Scope;
+use crate::access::{Caller, Scope};
 use crate::call::{self, Call};
 use crate::message::fields::{queue, span};
 use crate::message::stats::{MinuteOut, StatsOut};
 use crate::message::worker::WorkerOut;
 use crate::problem::{Answer, Problem};
+use crate::service::Service;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,24 +42,48 @@ pub(crate) async fn stats(call: Call) -> Answer {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MinutesQuery {
-    queue: String,
+    queue: Option<String>,
     back: Option<String>,
 }
 
 pub(crate) async fn minutes(call: Call) -> Answer {
     let query: MinutesQuery = call.query()?;
     let Call { service, caller, .. } = call;
-    let queue = queue("queue", &query.queue)?;
-    caller.expect_for(Scope::Read, &queue)?;
+    let wanted = query.queue.map(|name| queue("queue", &name)).transpose()?;
+    if let Some(queue) = &wanted {
+        caller.expect_for(Scope::Read, queue)?;
+    }
     let back = query.back.map(|back| span("back", &back)).transpose()?;
     let back = back.unwrap_or(Duration::from_secs(3600));
     if back > MINUTES_KEPT {
         return Err(Problem::field("back", "minutes are kept for 24h"));
     }
-    service.known.expect(&service, &queue).await?;
-    let minutes = service.store.minutes(&queue, back).await?;
+    let minutes = match &wanted {
+        Some(queue) => {
+            service.known.expect(&service, queue).await?;
+            service.store.minutes(queue, back).await?
+        }
+        None => of_all(&service, &caller, back).await?,
+    };
     let minutes: Vec<MinuteOut> = minutes.iter().map(MinuteOut::of).collect();
-    call::json(StatusCode::OK, &json!({ "queue": queue.as_str(), "minutes": minutes }))
+    let queue = wanted.as_ref().map(QueueName::as_str);
+    call::json(StatusCode::OK, &json!({ "queue": queue, "minutes": minutes }))
+}
+
+/// The minutes of all queues that are the caller's, together.
+async fn of_all(service: &Service, caller: &Caller, back: Duration) -> Answer<Vec<Minute>> {
+    let mut sums: BTreeMap<Timestamp, Minute> = BTreeMap::new();
+    let stats = service.sampled.stats(service).await?;
+    for one in stats.iter().filter(|one| caller.reaches(&one.queue)) {
+        for minute in service.store.minutes(&one.queue, back).await? {
+            let sum =
+                sums.entry(minute.at).or_insert(Minute { put: 0, done: 0, failed: 0, ..minute });
+            sum.put += minute.put;
+            sum.done += minute.done;
+            sum.failed += minute.failed;
+        }
+    }
+    Ok(sums.into_values().collect())
 }
 
 pub(crate) async fn workers(call: Call) -> Answer {

@@ -7,7 +7,7 @@ use gristmill::port::observed::StoreEvent;
 use gristmill::port::{
     Became, KeyStanding, ListRequest, Order, SettleAnswer, StandingPlace, TaskFilter,
 };
-use gristmill::{Task, TaskId, TaskState, Timestamp};
+use gristmill::{Task, TaskId, TaskState, Timestamp, error_shape};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::Instant;
@@ -127,7 +127,8 @@ pub(crate) async fn list(call: Call) -> Answer {
         service.known.expect(&service, queue).await?;
     }
     let request = ListRequest { filter, order, after, limit };
-    let page = page(&service, &caller, request, part, since, LOOKS).await?;
+    let narrow = Narrow { part, since, shape: None, looks: LOOKS };
+    let page = page(&service, &caller, request, narrow).await?;
     let queues = service.known.queues(&service).await?;
     let now = now();
     let tasks: Vec<_> = page.0.iter().map(|task| TaskOut::of(task, &queues, now)).collect();
@@ -146,18 +147,31 @@ struct PageOut<'a> {
 /// How long a page may be looked for.
 const LOOKS: Duration = Duration::from_secs(2);
 
+/// What of a page no store looks for by itself, and for how long it is looked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Narrow<'a> {
+    /// Which of the pending.
+    pub(crate) part: Option<&'a str>,
+    pub(crate) since: Option<Timestamp>,
+    /// The shape of the error.
+    pub(crate) shape: Option<&'a str>,
+    pub(crate) looks: Duration,
+}
+
 /// A page, filled as far as a bounded look goes. It may be short, even empty, and
 /// still have a next one.
 pub(crate) async fn page(
     service: &Service,
     caller: &Caller,
     mut request: ListRequest,
-    part: Option<&str>,
-    since: Option<Timestamp>,
-    looks: Duration,
+    narrow: Narrow<'_>,
 ) -> Answer<(Vec<Task>, Option<TaskId>)> {
     let (limit, now) = (request.limit, now());
+    let Narrow { part, since, shape, looks } = narrow;
     let until = Instant::now() + looks;
+    let shaped = |task: &Task| {
+        shape.is_none_or(|shape| task.error.as_deref().is_some_and(|e| error_shape(e) == shape))
+    };
     let (mut tasks, mut bytes) = (Vec::new(), 0);
     loop {
         let page = service.store.list(request.clone()).await?;
@@ -173,7 +187,8 @@ pub(crate) async fn page(
                 }
                 continue;
             }
-            if caller.sees(&task) && part.is_none_or(|part| standing(&task, now) == part) {
+            let meant = part.is_none_or(|part| standing(&task, now) == part) && shaped(&task);
+            if caller.sees(&task) && meant {
                 bytes += task.payload.bytes.len();
                 let id = task.id;
                 tasks.push(task);

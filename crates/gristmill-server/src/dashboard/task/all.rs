@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use gristmill::TaskState;
 use gristmill::port::{Action, ListRequest, Order, TaskFilter};
+use gristmill::{Task, TaskState, error_shape};
 use maud::html;
 
 use super::act::{action, note};
-use super::filter::Asked;
+use super::filter::{Asked, Meant};
 use crate::call::Call;
 use crate::dashboard::layout::{self, Frame, Section};
 use crate::dashboard::view::View;
@@ -38,14 +38,14 @@ impl Count {
     }
 }
 
-/// The filter of an operation.
-fn meant(asked: &Asked, action: Action) -> Answer<TaskFilter> {
+/// The filter of an operation, and the shape of the errors it is about.
+fn meant(asked: &Asked, action: Action) -> Answer<(TaskFilter, Option<String>)> {
     if !asked.can_be_all() {
         let why = "an operation is about pending, processing or failed tasks, whenever they \
                    were put: ready and delayed change by themselves";
         return Err(Problem::field("state", why));
     }
-    let mut filter = asked.meant()?.filter;
+    let Meant { mut filter, shape, .. } = asked.meant()?;
     if let Some(state) = filter.state.filter(|state| !action.applies_to(*state)) {
         let why = format!("{} does not apply to {state} tasks", action.as_str());
         return Err(Problem::field("state", why));
@@ -53,7 +53,7 @@ fn meant(asked: &Asked, action: Action) -> Answer<TaskFilter> {
     if filter.state.is_none() && action.applies_to(TaskState::Failed) {
         filter.state = Some(TaskState::Failed);
     }
-    Ok(filter)
+    Ok((filter, shape))
 }
 
 /// Counts: by the numbers that are kept where they say it, else by looking, for a while.
@@ -61,6 +61,7 @@ async fn count(
     service: &Service,
     asked: &Asked,
     filter: &TaskFilter,
+    shape: Option<&str>,
     action: Action,
 ) -> Answer<Count> {
     let stats = service.sampled.stats(service).await?;
@@ -78,9 +79,15 @@ async fn count(
     let mut request =
         ListRequest { filter: filter.clone(), order: Order::Newest, after: None, limit };
     let (began, mut n) = (Instant::now(), 0);
+    let fits = |task: &Task| {
+        action.applies_to(task.state)
+            && shape.is_none_or(|shape| {
+                task.error.as_deref().is_some_and(|error| error_shape(error) == shape)
+            })
+    };
     loop {
         let page = service.store.list(request.clone()).await?;
-        n += page.tasks.iter().filter(|task| action.applies_to(task.state)).count() as u64;
+        n += page.tasks.iter().filter(|task| fits(task)).count() as u64;
         request.after = page.next;
         if page.next.is_none() || began.elapsed() > COUNTS {
             return Ok(Count { n, whole: page.next.is_none() });
@@ -104,12 +111,12 @@ const fn verb(action: Action) -> (&'static str, &'static str) {
 pub(crate) async fn page(call: Call, view: View) -> Answer {
     let service = call.service;
     let (asked, action) = (Asked::read(&view.query), action(&view.query)?);
-    let filter = meant(&asked, action)?;
+    let (filter, shape) = meant(&asked, action)?;
     if let Some(queue) = &filter.queue {
         service.known.expect(&service, queue).await?;
     }
     let began = Instant::now();
-    let count = count(&service, &asked, &filter, action).await?;
+    let count = count(&service, &asked, &filter, shape.as_deref(), action).await?;
     let (words, what) = verb(action);
     let body = html! {
         p.trail { a href=(view.href_with("tasks", &asked.query())) { "Tasks" } }
@@ -156,13 +163,13 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
 pub(crate) async fn begin(call: Call, view: View) -> Answer {
     let (service, fields) = form::read(call).await?;
     let (asked, action) = (Asked::read(&fields), action(&fields)?);
-    let filter = meant(&asked, action)?;
+    let (filter, shape) = meant(&asked, action)?;
     if let Some(queue) = &filter.queue {
         service.known.expect(&service, queue).await?;
     }
     let expected = fields.number("expected").unwrap_or_default();
-    let begun =
-        service.operations.begin(action, &filter, view.viewer.name.clone(), note(&fields)?).await;
+    let (by, note) = (view.viewer.name.clone(), note(&fields)?);
+    let begun = service.operations.begin(action, &filter, shape, by, note).await;
     match begun {
         Ok(operation) => {
             let place = format!("../operations/{}", operation.id);

@@ -13,12 +13,12 @@ pub(crate) const STATES: [&str; 7] =
     ["ready", "delayed", "blocked", "pending", "processing", "failed", "done"];
 
 /// Names in an address, in the order in which they are written.
-const NAMES: [&str; 11] = [
-    "queue", "state", "key", "group", "source", "error", "since", "over", "order", "limit",
-    "cursor",
+const NAMES: [&str; 12] = [
+    "queue", "state", "key", "group", "source", "error", "shape", "since", "over", "order",
+    "limit", "cursor",
 ];
 /// Those that no kept number tells apart.
-const UNCOUNTED: [&str; 6] = ["key", "group", "source", "error", "since", "over"];
+const UNCOUNTED: [&str; 7] = ["key", "group", "source", "error", "shape", "since", "over"];
 /// Tasks on a page unless said, and most.
 const PAGE: (usize, usize) = (50, 500);
 
@@ -32,6 +32,8 @@ pub(crate) struct Meant {
     /// Which of the pending.
     pub(crate) part: Option<&'static str>,
     pub(crate) since: Option<Timestamp>,
+    /// The shape of the error.
+    pub(crate) shape: Option<String>,
     pub(crate) order: Order,
     pub(crate) after: Option<TaskId>,
     pub(crate) limit: usize,
@@ -55,7 +57,7 @@ impl Asked {
 
     /// Whether one of the filters that are folded away is set.
     pub(crate) fn says_more(&self) -> bool {
-        ["group", "source", "since", "over", "order", "limit"]
+        ["group", "source", "shape", "since", "over", "order", "limit"]
             .iter()
             .any(|name| !self.said(name).is_empty())
     }
@@ -90,6 +92,7 @@ impl Asked {
             filter,
             part,
             since: self.optional("since").map(|text| since(&text)).transpose()?,
+            shape: self.optional("shape"),
             order,
             after: self.optional("cursor").map(|cursor| id("cursor", &cursor)).transpose()?,
             limit: limit.clamp(1, PAGE.1),

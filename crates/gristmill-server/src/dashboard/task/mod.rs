@@ -116,6 +116,7 @@ fn actions(view: &View, task: &Task) -> Markup {
                     button name="action" value=(Action::RetryFresh.as_str())
                         title="And forget what its handler kept" { "Retry afresh" }
                 }
+                a.all href=(view.href_with("put", &query([("copy", Some(task.id.to_string().as_str()))]))) { "Put an edited copy" }
             }
         }
     }

@@ -35,6 +35,11 @@ pub(crate) fn line(task: &Task, queues: &Queues) -> String {
     }
 }
 
+/// The text that a form begins with, to put an edited copy.
+pub(crate) fn editable(task: &Task, queues: &Queues) -> Option<String> {
+    text(task, queues).map(|text| pretty(&text))
+}
+
 /// The whole of it.
 pub(crate) fn whole(task: &Task, queues: &Queues) -> Markup {
     let text = text(task, queues);

@@ -93,3 +93,157 @@ async fn all_that_match_are_counted_first_and_then_acted_on() {
     assert!(stop.text.contains("It ends after the step it is at."), "{}", stop.text);
     assert_eq!(submit(&site, "/operations/none/stop", "").await.status, 404);
 }
+
+#[tokio::test]
+async fn failed_tasks_are_grouped_and_acted_on_by_their_error() {
+    let site = Site::with(&["a", "b"]).await;
+    for (queue, error) in [
+        ("a", "user 17 not found"),
+        ("a", "user 4711 not found"),
+        ("b", "user 9 not found"),
+        ("a", "user 9 not found and more"),
+        ("a", "timed out after 30s"),
+    ] {
+        put(&site, queue, &json!({ "payload": error })).await;
+        fail(&site, queue, error).await;
+    }
+    let all = page(&site, "/failed").await.text;
+    for words in [
+        "5 in all, of 3 kinds of error.",
+        "<code class=\"error\">user # not found</code><span class=\"many\">3 tasks</span>",
+        "1 task</span>",
+        "a, b",
+        "3 in the last 24 hours",
+    ] {
+        assert!(all.contains(words), "{words}\n{all}");
+    }
+    let first = all.split("class=\"error\">").nth(1).unwrap();
+    assert!(first.starts_with("timed out after"), "the newest failure comes first: {first}");
+    let one = page(&site, "/failed?queue=a").await.text;
+    assert!(one.contains("4 in all, of 3 kinds") && one.contains("2 tasks</span>"), "{one}");
+    assert_eq!(page(&site, "/failed?queue=none").await.status, 404);
+    let shape = "shape=user+%23+not+found";
+    let list = page(&site, &format!("/tasks?state=failed&{shape}")).await.text;
+    assert_eq!(list.matches("<tr data-row=").count(), 3, "{list}");
+    let preview = page(&site, &format!("/tasks/all?action=retry&queue=a&{shape}")).await.text;
+    assert!(preview.contains("<strong>2 tasks</strong>"), "{preview}");
+    let fields = format!("action=retry&queue=a&{shape}&expected=2");
+    let answer = submit(&site, "/tasks/all", &fields).await;
+    let operation = from("/tasks/all", place(&answer));
+    let shown = loop {
+        let shown = page(&site, &operation).await.text;
+        if shown.contains(">done<") {
+            break shown;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(shown.contains("<strong>2 tasks</strong> moved"), "{shown}");
+    assert!(shown.contains("shape <code>user # not found</code>"), "{shown}");
+    let left = site.mill.inspect().failed(None, 10).await.unwrap();
+    let mut left: Vec<_> = left.into_iter().filter_map(|task| task.error).collect();
+    left.sort();
+    assert_eq!(left, ["timed out after 30s", "user 9 not found", "user 9 not found and more"]);
+    // Over HTTP it is the same operation.
+    let told = site.get("/v1/operations").await.json();
+    assert_eq!(
+        (&told[0]["action"], &told[0]["filter"]["shape"]),
+        (&json!("retry"), &json!("user # not found"))
+    );
+}
+
+#[tokio::test]
+async fn a_queue_is_paused_changed_and_reset() {
+    let site = Site::with(&["a"]).await;
+    let place = "/queues/a/act";
+    assert!(follow(&site, place, "action=pause").await.text.contains("Paused by dashboard"));
+    assert!(page(&site, "/queues").await.text.contains(">Resume</button>"));
+    assert!(follow(&site, place, "action=resume").await.text.contains("Resumed."));
+    let changed = follow(&site, place, "action=set&setting=max_attempts&value=9").await.text;
+    assert!(changed.contains("by hand by dashboard"), "{changed}");
+    let in_force =
+        || async { site.mill.inspect().queues().await.unwrap()[0].settings.max_attempts };
+    assert_eq!(in_force().await, Some(9));
+    for (fields, field) in [
+        ("action=set&setting=max_attempts&value=x", "value"),
+        ("action=set&setting=odd&value=1", "value"),
+        ("action=set&setting=lease&value=1ms", "value"),
+        ("action=set&setting=lease", "value"),
+        ("action=odd", "action"),
+    ] {
+        let wrong = submit(&site, place, fields).await;
+        assert_eq!(wrong.status, 422, "{fields}");
+        assert!(wrong.text.contains(&format!("<strong>{field}</strong>")), "{}", wrong.text);
+    }
+    follow(&site, place, "action=reset").await;
+    assert_eq!(in_force().await, Some(5));
+    assert_eq!(submit(&site, "/queues/none/act", "action=pause").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_schedule_is_added_fired_paused_and_removed() {
+    let site = Site::with(&["a"]).await;
+    let fields =
+        "name=nightly&queue=a&cron=0+3+*+*+*&zone=Europe/Berlin&payload=%7B%22n%22:2.50%7D";
+    let shown = follow(&site, "/schedules/add", fields).await.text;
+    assert!(shown.contains("The schedule stands."), "{shown}");
+    assert_eq!(shown.matches("<time ").count(), 5, "the next five: {shown}");
+    for (fields, field) in [
+        (fields, "name"),
+        ("name=x&queue=a&payload=1", "cron"),
+        ("name=x&queue=a&cron=odd&payload=1", "cron"),
+        ("name=x&queue=a&every=5&payload=1", "every"),
+        ("name=x&queue=a&every=5s&payload=%7B", "payload"),
+        ("name=&queue=a&every=5s&payload=1", "name"),
+        ("name=x&every=5s&payload=1", "queue"),
+    ] {
+        let wrong = submit(&site, "/schedules/add", fields).await;
+        assert!(
+            wrong.text.contains(&format!("<strong>{field}</strong>")),
+            "{fields}: {}",
+            wrong.text
+        );
+    }
+    let place = "/schedules/nightly/act";
+    assert!(follow(&site, place, "action=fire").await.text.contains("Fired by hand."));
+    let task = site.mill.inspect().task("1".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(&task.payload.bytes[..], b"{\"n\":2.50}");
+    assert!(follow(&site, place, "action=pause").await.text.contains("paused by dashboard"));
+    assert!(follow(&site, place, "action=resume").await.text.contains("from now on"));
+    assert!(follow(&site, place, "action=remove").await.text.contains("No schedule"));
+    assert_eq!(submit(&site, place, "action=fire").await.status, 404);
+    assert_eq!(submit(&site, place, "action=pause").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_task_is_put_and_put_again_edited() {
+    let site = Site::with(&["a"]).await;
+    let fields = "queue=a&payload=%7B%22n%22:2.50%7D&key=k&delay=&priority=-3&group=g&source=s";
+    let shown = follow(&site, "/put", fields).await.text;
+    assert!(shown.contains("The task was put."), "{shown}");
+    let task = site.mill.inspect().task("1".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(&task.payload.bytes[..], b"{\"n\":2.50}", "as it was written");
+    assert_eq!((task.key.as_deref(), task.priority), (Some("k"), -3));
+    assert!(follow(&site, "/put", fields).await.text.contains("stands for its key already"));
+    for (fields, field) in [
+        ("queue=a&payload=%7B", "payload"),
+        ("queue=a", "payload"),
+        ("queue=a&payload=1&delay=5", "delay"),
+        ("queue=a&payload=1&priority=x", "priority"),
+        ("payload=1", "queue"),
+        ("queue=none&payload=1", "queue"),
+    ] {
+        let wrong = submit(&site, "/put", fields).await;
+        assert!(
+            wrong.text.contains(&format!("<strong>{field}</strong>")),
+            "{fields}: {}",
+            wrong.text
+        );
+    }
+    fail(&site, "a", "no").await;
+    let form = page(&site, "/put?copy=1").await.text;
+    assert!(form.contains("name=\"resolves\" value=\"1\" checked"), "{form}");
+    assert!(form.contains("&quot;n&quot;: 2.50") && form.contains("value=\"k\""), "{form}");
+    let fields = "queue=a&payload=3&key=k&resolves=1";
+    assert!(follow(&site, "/put", fields).await.text.contains("Task 2"));
+    assert_eq!(site.mill.inspect().task("1".parse().unwrap()).await.unwrap(), None, "resolved");
+}

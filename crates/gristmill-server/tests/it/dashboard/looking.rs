@@ -1,5 +1,9 @@
 //! What pages show: numbers, words, scopes, and what to do where there is nothing.
 
+use std::time::Duration;
+
+use gristmill::port::{Assignment, Share, WorkerId, assignment::MANAGER};
+use gristmill::{QueueName, Timestamp};
 use serde_json::json;
 
 use super::{fail, follow, page, put, read_only, request, submit};
@@ -10,7 +14,17 @@ async fn a_new_service_teaches_the_next_command() {
     let site = Site::with(&[]).await;
     let text = page(&site, "/").await.text;
     assert!(text.contains("No queue yet") && text.contains("gristmill queue add emails"), "{text}");
-    assert!(page(&site, "/operations").await.text.contains("gristmill retry --queue"));
+    for (path, words) in [
+        ("/operations", "gristmill retry --queue"),
+        ("/failed", "gristmill failed"),
+        ("/queues", "gristmill queue add"),
+        ("/workers", "gristmill work"),
+        ("/schedules", "cron:"),
+        ("/manager", "manager:"),
+        ("/put", "gristmill queue add"),
+    ] {
+        assert!(page(&site, path).await.text.contains(words), "{path}");
+    }
     let site = Site::with(&["emails"]).await;
     assert!(page(&site, "/tasks").await.text.contains("gristmill put emails"));
     let text = page(&site, "/").await.text;
@@ -116,10 +130,35 @@ async fn pages_that_only_show_have_nothing_to_press() {
     let site = read_only(&["a"]).await;
     let id = put(&site, "a", &json!({ "payload": 1 })).await;
     fail(&site, "a", "x").await;
-    for path in ["/", "/tasks", &format!("/tasks/{id}"), "/tasks/all?action=retry", "/operations"] {
+    let paths = [
+        "/",
+        "/tasks",
+        &format!("/tasks/{id}"),
+        "/tasks/all?action=retry",
+        "/operations",
+        "/failed",
+        "/queues",
+        "/queues/a",
+        "/workers",
+        "/schedules",
+        "/manager",
+    ];
+    for path in paths {
         let text = page(&site, path).await.text;
         assert!(text.contains("read only"), "{path}");
         assert!(!text.contains("name=\"action\""), "{path}: {text}");
+    }
+    assert_eq!(page(&site, "/put").await.status, 403);
+    for (path, fields) in [
+        ("/tasks/act", "action=discard&ids=1"),
+        ("/tasks/all", "action=discard"),
+        ("/queues/a/act", "action=pause"),
+        ("/schedules/add", "name=x&queue=a&every=5s&payload=1"),
+        ("/schedules/x/act", "action=fire"),
+        ("/operations/x/stop", ""),
+        ("/put", "queue=a&payload=1"),
+    ] {
+        assert_eq!(submit(&site, path, fields).await.status, 403, "{path}");
     }
     let refused = submit(&site, &format!("/tasks/{id}/act"), "action=discard").await;
     assert_eq!(refused.status, 403);
@@ -137,4 +176,40 @@ async fn a_page_is_asked_for_below_any_prefix() {
     assert!(deep.contains("href=\"../tasks\"") && deep.contains("src=\"../assets/app.js?"));
     let shown = follow(&site, &format!("/tasks/{id}/act"), "action=cancel").await;
     assert!(shown.text.contains("1 task cancelled"), "{}", shown.text);
+}
+
+#[tokio::test]
+async fn workers_are_shown_with_what_they_hold() {
+    let site = Site::with(&["a", "b"]).await;
+    for n in 0..3 {
+        put(&site, "a", &json!({ "payload": n, "key": format!("k{n}") })).await;
+    }
+    let ask = r#"{"queues":["a"],"max":2,"worker":"w-1"}"#;
+    assert_eq!(site.post("/v1/claims", ask).await.status, 200);
+    let text = page(&site, "/workers").await.text;
+    for words in ["<code>w-1</code>", "over HTTP", "2 tasks in all, 2 shown.", "lease", "k0"] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    let queue = page(&site, "/queues/a").await.text;
+    for words in ["1 worker over HTTP", "max_attempts", "data-minutes=\"../v1/minutes?queue=a"] {
+        assert!(queue.contains(words), "{words}\n{queue}");
+    }
+    assert_eq!(page(&site, "/queues/none").await.status, 404);
+}
+
+#[tokio::test]
+async fn the_managers_word_is_shown_beside_what_is_reported() {
+    let site = Site::with(&["a"]).await;
+    let store = site.mill.store();
+    let (manager, worker) = (WorkerId::random().unwrap(), WorkerId::new("w-1").unwrap());
+    let term = store.campaign(MANAGER, &manager, Duration::from_secs(60)).await.unwrap().term;
+    let queue = QueueName::new("a").unwrap();
+    let share = Share { worker, queue, processors: 3 };
+    let published_at = Timestamp::EPOCH;
+    let word = Assignment { term, shares: vec![share], published_at };
+    store.publish_assignment(word).await.unwrap();
+    let text = page(&site, "/manager").await.text;
+    for words in ["<code>w-1</code>", "unknown", "<td class=\"n\">3</td>", "Term 1"] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
 }

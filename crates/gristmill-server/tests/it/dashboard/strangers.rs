@@ -169,7 +169,7 @@ async fn what_was_stored_is_shown_and_never_run() {
         assert!(shown.contains("Last error"), "{shown}");
         assert!(!text.contains("<script>") || !shown.contains(&text), "{text}");
     }
-    for path in ["/", "/tasks?limit=500", "/operations"] {
+    for path in ["/", "/tasks?limit=500", "/operations", "/failed", "/queues", "/workers"] {
         page(&site, path).await;
     }
 }
@@ -190,6 +190,10 @@ async fn what_an_address_says_is_shown_and_never_run() {
         for name in names {
             page(&site, &format!("/tasks?{name}={text}")).await;
         }
+        page(&site, &format!("/failed?queue={text}&shape={text}")).await;
+        page(&site, &format!("/put?queue={text}&copy={text}")).await;
+        page(&site, &format!("/queues/{text}?back={text}")).await;
+        page(&site, &format!("/tasks?shape={text}")).await;
         page(&site, &format!("/tasks/{text}")).await;
         page(&site, &format!("/operations/{text}?of={text}")).await;
         page(&site, &format!("/no{text}")).await;

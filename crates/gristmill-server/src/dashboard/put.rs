@@ -1,0 +1,179 @@
+//! A form that puts a task, new or as an edited copy of one that stands.
+
+use gristmill::port::{Action, Operation, PutRequest, Selection};
+use gristmill::{PutAnswer, Task, TaskState};
+use maud::{Markup, html};
+use serde_json::{Map, Value, value::RawValue};
+
+use super::fields::Fields;
+use super::layout::{self, Frame, Section};
+use super::task::payload::editable;
+use super::view::View;
+use super::{flash, form};
+use crate::call::Call;
+use crate::known::Queues;
+use crate::message::fields::{id, queue};
+use crate::message::task::TaskIn;
+use crate::problem::{Answer, FAULT, NO_TASK, Problem, READ_ONLY};
+use crate::route::put::fitted;
+
+/// What the form begins with.
+#[derive(Default)]
+struct Begin {
+    queue: String,
+    payload: String,
+    key: String,
+    group: String,
+    source: String,
+    priority: String,
+    /// The task that it is a copy of, if that failed: it may be resolved with the put.
+    resolves: Option<String>,
+    copied: Option<String>,
+}
+
+impl Begin {
+    fn copy(task: &Task, queues: &Queues) -> Answer<Self> {
+        let text = || {
+            let why = "its payload is neither JSON nor text of its contract";
+            Problem::field("copy", why)
+        };
+        let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();
+        Ok(Begin {
+            queue: task.queue.to_string(),
+            payload: editable(task, queues).ok_or_else(text)?,
+            key: or_empty(&task.key),
+            group: or_empty(&task.group),
+            source: or_empty(&task.source),
+            priority: if task.priority == 0 { String::new() } else { task.priority.to_string() },
+            resolves: (task.state == TaskState::Failed).then(|| task.id.to_string()),
+            copied: Some(task.id.to_string()),
+        })
+    }
+}
+
+/// `GET /put`.
+pub(crate) async fn page(call: Call, view: View) -> Answer {
+    if !view.viewer.may_act {
+        return Err(Problem::new(&READ_ONLY, "nothing can be put from these pages"));
+    }
+    let service = call.service;
+    let queues = service.store.queues().await?;
+    let begin = match view.query.one("copy") {
+        Some(copy) => {
+            let id = id("copy", &copy)?;
+            let none = || Problem::new(&NO_TASK, format!("no task {id} stands"));
+            let task = service.store.get(id).await?.ok_or_else(none)?;
+            Begin::copy(&task, &*service.known.queues(&service).await?)?
+        }
+        None => Begin {
+            queue: view.query.one("queue").unwrap_or_default(),
+            payload: "{}".to_owned(),
+            ..Begin::default()
+        },
+    };
+    let names: Vec<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
+    let body = html! {
+        h1 { @if let Some(of) = &begin.copied { "Put an edited copy of #" (of) } @else { "Put a task" } }
+        @if names.is_empty() {
+            section.empty {
+                h2 { "No queue yet" }
+                pre { code { "gristmill queue add emails" } }
+            }
+        } @else { (fill_in(&view, &begin, &names)) }
+    };
+    Ok(layout::page(&view, &Frame::of(Section::Put, "Put a task").still(), &body))
+}
+
+fn fill_in(view: &View, begin: &Begin, queues: &[&str]) -> Markup {
+    let field = |name: &'static str, words: &'static str, value: &str, hint: &'static str| {
+        html! {
+            label { span { (words) }
+                input name=(name) value=(value) placeholder=(hint) autocomplete="off" maxlength="512"; }
+        }
+    };
+    html! {
+        form.stack.card method="post" action=(view.href("put")) {
+            label { span { "Queue" }
+                select name="queue" {
+                    @for name in queues { option selected[begin.queue == *name] { (name) } }
+                } }
+            label { span { "Payload: JSON, or the fields of the queue’s contract" }
+                textarea name="payload" required spellcheck="false" { "\n" (begin.payload) } }
+            div.two {
+                (field("key", "Key (what it is about)", &begin.key, "none"))
+                (field("delay", "Delay", "", "now, or 5s, 2h"))
+                (field("priority", "Priority (lower runs first)", &begin.priority, "0"))
+                (field("group", "Group", &begin.group, "none"))
+                (field("source", "Source", &begin.source, "none"))
+            }
+            @if let Some(resolves) = &begin.resolves {
+                label.tick {
+                    input type="checkbox" name="resolves" value=(resolves) checked;
+                    span { "Resolve #" (resolves) " with it" }
+                }
+                (field("note", "Why it is resolved (a note)", "", ""))
+            }
+            div.buttons {
+                button.main { "Put" }
+                a href=(view.href("tasks")) { "Leave it" }
+            }
+        }
+    }
+}
+
+/// The task that a form means, read as any task over HTTP.
+fn meant(fields: &Fields) -> Answer<TaskIn> {
+    let mut said = Map::new();
+    for name in ["key", "delay", "group", "source"] {
+        if let Some(value) = fields.one(name) {
+            said.insert(name.to_owned(), Value::String(value));
+        }
+    }
+    if let Some(priority) = fields.one("priority") {
+        let n: i16 = priority.parse().map_err(|_| {
+            Problem::field("priority", "a priority is a whole number from -32768 to 32767")
+        })?;
+        said.insert("priority".to_owned(), n.into());
+    }
+    let payload = fields.one("payload").unwrap_or_default();
+    let payload: &RawValue =
+        crate::body::parse(payload.as_bytes()).map_err(|problem| problem.at("payload"))?;
+    // The payload's own spelling is kept, so it goes in as text.
+    let mut text = Value::Object(said).to_string();
+    text.pop();
+    let comma = if text.len() > 1 { "," } else { "" };
+    crate::body::parse(format!("{text}{comma}\"payload\":{payload}}}").as_bytes())
+}
+
+/// `POST /put`.
+pub(crate) async fn put(call: Call, view: View) -> Answer {
+    let (service, fields) = form::read(call).await?;
+    let to = queue("queue", &fields.one("queue").unwrap_or_default())?;
+    let queues = service.known.expect(&service, &to).await?;
+    let task = fitted(meant(&fields)?, &to, &queues)?;
+    let resolves = fields.one("resolves").map(|one| id("resolves", &one)).transpose()?;
+    let report =
+        service.store.put(PutRequest { queue: to, tasks: vec![task], atomic: false }).await?;
+    let answer = report.answers.into_iter().next();
+    let (did, stands) =
+        match answer.ok_or_else(|| Problem::new(&FAULT, "a put without an answer"))? {
+            PutAnswer::Enqueued { id, .. } => ("put", id),
+            PutAnswer::Duplicate { id, .. } => ("duplicate", id),
+            PutAnswer::Replaced { id, .. } => ("replaced", id),
+            PutAnswer::Refused(why) => return Err(Problem::refused(&why)),
+        };
+    // After the put: killed in between, the failed one still waits for somebody.
+    if let Some(failed) = resolves.filter(|_| did != "duplicate") {
+        let note = super::task::act::note(&fields)?;
+        let note = note.unwrap_or_else(|| format!("put again, edited, as #{stands}"));
+        let operation = Operation {
+            action: Action::Resolve,
+            selection: Selection::Ids(vec![failed]),
+            limit: 1,
+            by: view.viewer.name.clone(),
+            note: Some(note),
+        };
+        service.store.operate(operation).await?;
+    }
+    flash::see(&format!("tasks/{stands}"), did, &[])
+}

@@ -25,7 +25,7 @@ from .errors import (
     Unavailable,
     Unknown,
 )
-from .model import Claim, ClaimedTask, Extended, Put, PutAnswer, Settled, Settlement
+from .model import Claim, ClaimedTask, Extended, Put, PutAnswer, Result, Settled, Settlement
 from .worker import Task, Worker
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "PutAnswer",
     "Refused",
     "Release",
+    "Result",
     "Retry",
     "Settled",
     "Settlement",

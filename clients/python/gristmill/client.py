@@ -14,11 +14,12 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 from urllib.parse import quote, urlencode
 
 from .errors import Problem, Refused
-from .model import Claim, Extended, Put, PutAnswer, Settled, Settlement
+from .model import Claim, Extended, Put, PutAnswer, Result, Settled, Settlement
 from .transport import Transport
 
 DEFAULT_URL = "http://127.0.0.1:4747"
 FLUSH = 1000
+POLL = 20.0
 
 
 class Client:
@@ -79,11 +80,13 @@ class Client:
         timeout: Optional[str] = None,
         max_attempts: Union[int, str, None] = None,
         backoff: Optional[Mapping[str, Any]] = None,
+        wanted: bool = False,
     ) -> PutAnswer:
-        """Puts one task. Raises `Refused` when it is not taken."""
+        """Puts one task. Raises `Refused` when it is not taken. With `wanted` what comes
+        of it is kept for ten minutes: `result` waits for it."""
         put = Put(
             payload, key, delay, run_at, priority, group, source, id, headers, encoding, timeout,
-            max_attempts, backoff,
+            max_attempts, backoff, wanted,
         )
         try:
             said = self.call("POST", _tasks(queue), _named(put).to_json())
@@ -163,6 +166,28 @@ class Client:
         query = f"?wait={int(wait * 1000)}ms" if wait else ""
         said: Dict[str, Any] = self.call("GET", f"/v1/tasks/{quote(id, safe='')}{query}", wait=wait)
         return said
+
+    def result(self, id: str, *, wait: float = 0.0) -> Result:
+        """What came of a task; waits up to `wait` seconds for its end. Put it with
+        `wanted`, or let its queue keep what handlers return."""
+        until = time.monotonic() + wait
+        while True:
+            left = max(0.0, until - time.monotonic())
+            try:
+                result = Result.of(self.task(id, wait=min(left, POLL)))
+            except Problem as problem:
+                if problem.code != "unknown_task":
+                    raise
+                return Result("not_known")
+            if result.state != "open" or left <= 0:
+                return result
+
+    def put_and_wait(self, queue: str, payload: Any, *, wait: float = 30.0, **more: Any) -> Result:
+        """Puts one task and waits up to `wait` seconds for what comes of it; of a
+        duplicate, for what comes of the task that stands."""
+        id = self.put(queue, payload, wanted=True, **more).id
+        assert id is not None
+        return self.result(id, wait=wait)
 
     def tasks(self, **filters: Any) -> Iterator[Dict[str, Any]]:
         """All tasks that match: queue, state, key, group, source, error, since, order."""

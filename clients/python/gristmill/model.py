@@ -28,6 +28,9 @@ class Put:
     backoff: Optional[Mapping[str, Any]] = None
     """The wait after an error, like {"base": "1s", "cap": "1m"}; else as its queue says."""
 
+    wanted: bool = False
+    """Somebody waits for its end: what came of it is kept ten minutes."""
+
     def to_json(self) -> Dict[str, Any]:
         said: Dict[str, Any] = {}
         if isinstance(self.payload, (bytes, bytearray)):
@@ -41,6 +44,8 @@ class Put:
             value = getattr(self, name)
             if value is not None:
                 said[name] = value
+        if self.wanted:
+            said["wanted"] = True
         if self.headers is not None:
             said["headers"] = dict(self.headers)
         if self.backoff is not None:
@@ -143,6 +148,8 @@ class Settlement:
     after: Optional[str] = None
     started: Optional[bool] = None
     follow_ups: List[Dict[str, Any]] = field(default_factory=list)
+    result: Any = None
+    """What the handler returns, of `done`: anything that has a form in JSON."""
 
     def to_json(self) -> Dict[str, Any]:
         said: Dict[str, Any] = {"id": self.id, "token": self.token, "outcome": self.outcome}
@@ -150,6 +157,8 @@ class Settlement:
             value = getattr(self, name)
             if value is not None:
                 said[name] = value
+        if self.result is not None:
+            said["result"] = self.result
         if self.follow_ups:
             said["follow_ups"] = self.follow_ups
         return said
@@ -180,3 +189,30 @@ class Extended:
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "Extended":
         return cls(said["token"], said["outcome"], list(said["cancelled"]), list(said["lost"]))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a task: `done`, `failed`, `cancelled`, `discarded`, `open` while it has
+    not ended, or `not_known` when nothing kept its end."""
+
+    state: str
+    value: Any = None
+    """What its handler returned: JSON as Python values, anything else as bytes."""
+    error: Optional[str] = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.state == "done"
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> "Result":
+        state = said["state"]
+        if state == "gone":
+            state = said.get("outcome") or "not_known"
+        elif state not in ("done", "failed"):
+            return cls("open")
+        value = said.get("result")
+        if "result_base64" in said:
+            value = base64.b64decode(said["result_base64"])
+        return cls(state, value, said.get("error") if state == "failed" else None)

@@ -34,6 +34,7 @@ class Task:
         self.claimed = claimed
         self._lease = lease
         self._follow_ups: List[Dict[str, Any]] = []
+        self._result: Any = None
         self._outcome: Optional[Settlement] = None
         self._cancelled = threading.Event()
         self._lost = threading.Event()
@@ -79,9 +80,14 @@ class Task:
         said["queue"] = queue
         self._follow_ups.append(said)
 
+    def result(self, value: Any) -> None:
+        """Returns a value, with `done`, for whoever waits for the task: anything that has a
+        form in JSON, up to 64 KiB."""
+        self._result = value
+
     def done(self) -> None:
         """It succeeded. What a handler of batches says of one task itself stands."""
-        self._settle("done", follow_ups=self._follow_ups)
+        self._settle("done", follow_ups=self._follow_ups, result=self._result)
 
     def error(self, error: str) -> None:
         """It went wrong: the queue decides between another run and failed."""

@@ -27,6 +27,7 @@ from gristmill import (  # noqa: E402
     Put,
     Refused,
     Release,
+    Result,
     Retry,
     Settlement,
     Task,
@@ -83,6 +84,47 @@ class Putting(WithService):
         again = self.client.settle([Settlement(task.id, claim.token, "done")])
         self.assertEqual(again[0].outcome, "gone")
         self.assertEqual(self.client.claim([self.queue]).tasks, [])
+
+    def test_results_come_to_who_waits(self) -> None:
+        worker = Worker(self.client, batch=1)
+
+        @worker.task(self.queue)
+        def handle(task: Task) -> None:
+            if task.payload == "fail":
+                raise Fail("no such thing")
+            if task.payload is not None:
+                task.result({"twice": task.payload * 2})
+
+        got: List[Any] = []
+
+        def ask() -> None:
+            with Client() as client:
+                for payload in (21, None, "fail"):
+                    got.append(client.put_and_wait(self.queue, payload))
+                one = client.put(self.queue, 4, wanted=True).id
+                assert one is not None
+                got.append(client.result(one, wait=30))
+                got.append(client.result(one))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        self.run_until(worker, lambda: not asking.is_alive())
+        self.assertEqual(
+            got,
+            [
+                Result("done", {"twice": 42}),
+                Result("done"),
+                Result("failed", None, "no such thing"),
+                Result("done", {"twice": 8}),
+                Result("done", {"twice": 8}),
+            ],
+        )
+        open_one = self.client.put(self.queue, 1, wanted=True).id
+        assert open_one is not None
+        self.assertEqual(self.client.result(open_one).state, "open")
+        self.client.operate("cancel", ids=[open_one])
+        self.assertEqual(self.client.result(open_one).state, "cancelled")
+        self.assertEqual(self.client.result("999999999").state, "not_known")
 
     def test_bytes_stay_bytes(self) -> None:
         self.client.put(self.queue, b"\xff\x00")

@@ -1,11 +1,12 @@
 //! Settlements: how attempts ended, and what became of them.
 
-use gristmill::port::{Became, FollowUp, Outcome, SettleAnswer, Settlement, When};
+use gristmill::Payload;
+use gristmill::port::{Became, FollowUp, Limits, Outcome, SettleAnswer, Settlement, When};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::answer::PutOut;
-use super::fields::{id, not_yet, queue, span, token};
+use super::fields::{id, queue, span, token};
 use super::task::TaskIn;
 use crate::known::Queues;
 use crate::problem::{Answer, Problem};
@@ -21,13 +22,13 @@ pub(crate) struct SettlementIn {
     after: Option<String>,
     /// Of a release: whether the handler had begun. It had, unless said.
     started: Option<bool>,
-    result: Option<Value>,
+    /// What the handler returns, of a done.
+    result: Option<Box<RawValue>>,
     follow_ups: Option<Vec<TaskIn>>,
 }
 
 impl SettlementIn {
-    pub(crate) fn meant(self, queues: &Queues) -> Answer<Settlement> {
-        not_yet("result", self.result.as_ref())?;
+    pub(crate) fn meant(self, queues: &Queues, limits: &Limits) -> Answer<Settlement> {
         let (id, token) = (id("id", &self.id)?, token("token", &self.token)?);
         let after = self.after.map(|after| span("after", &after)).transpose()?;
         let only = |field: &str, with: &str| {
@@ -39,6 +40,9 @@ impl SettlementIn {
         }
         if self.error.is_some() && !matches!(&*self.outcome, "error" | "fail" | "retry") {
             return Err(only("error", "error, fail and retry"));
+        }
+        if self.result.is_some() && self.outcome != "done" {
+            return Err(only("result", "done"));
         }
         if self.started.is_some() && self.outcome != "release" {
             return Err(only("started", "release"));
@@ -68,6 +72,13 @@ impl SettlementIn {
             }
         };
         let mut settlement = Settlement::new(id, token, outcome);
+        if let Some(result) = self.result {
+            let result = Payload::json(result.get().to_owned().into_bytes());
+            if let Some(why) = limits.refuse_result(&result) {
+                return Err(Problem::field("result", why));
+            }
+            settlement.result = Some(result);
+        }
         for (at, task) in self.follow_ups.unwrap_or_default().into_iter().enumerate() {
             let follow_up = follow_up(task, queues);
             let follow_up = follow_up.map_err(|p| p.within(&format!("follow_ups[{at}]")))?;

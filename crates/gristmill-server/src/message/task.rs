@@ -32,6 +32,8 @@ pub(crate) struct TaskIn {
     timeout: Option<Value>,
     max_attempts: Option<Value>,
     backoff: Option<Value>,
+    /// Somebody waits for its end.
+    wanted: Option<bool>,
     /// Of a follow-up: where it goes.
     pub(crate) queue: Option<String>,
 }
@@ -64,6 +66,10 @@ impl TaskIn {
             }
             (None, None) => Start::Now,
         };
+        let mut settings = own.settings().map_err(wrong)?;
+        if self.wanted == Some(true) {
+            settings.set_wanted();
+        }
         Ok(NewTask {
             payload,
             key: self.key,
@@ -73,7 +79,7 @@ impl TaskIn {
             start,
             id: self.id,
             headers: self.headers.unwrap_or_default(),
-            settings: own.settings().map_err(wrong)?,
+            settings,
         })
     }
 }
@@ -155,6 +161,29 @@ pub(crate) struct TaskOut<'a> {
     #[serde(flatten)]
     own: Map<String, Value>,
     damaged: Option<&'a str>,
+    /// Of a done task that is kept: what its handler returned.
+    #[serde(flatten)]
+    returned: Option<ResultOut>,
+}
+
+/// What a handler returned: one of the two.
+#[derive(Debug, Serialize)]
+pub(crate) struct ResultOut {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_base64: Option<String>,
+}
+
+impl ResultOut {
+    pub(crate) fn of(value: &Payload) -> Self {
+        let json = (value.encoding == Encoding::Json)
+            .then(|| std::str::from_utf8(&value.bytes).ok())
+            .flatten()
+            .and_then(|text| RawValue::from_string(text.to_owned()).ok());
+        let result_base64 = json.is_none().then(|| base64::encode(&value.bytes));
+        ResultOut { result: json, result_base64 }
+    }
 }
 
 /// Who holds it. Never the token: whoever reads it could settle in its name.
@@ -228,7 +257,14 @@ impl<'a> TaskOut<'a> {
             headers: &task.headers,
             own: shown(&task.settings),
             damaged: task.damaged.as_deref(),
+            returned: None,
         }
+    }
+
+    /// With what its handler returned, where that is kept.
+    pub(crate) fn with_result(mut self, value: Option<&Payload>) -> Self {
+        self.returned = value.map(ResultOut::of);
+        self
     }
 }
 

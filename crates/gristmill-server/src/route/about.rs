@@ -28,7 +28,7 @@ pub(crate) async fn about(call: Call) -> Answer {
             "claim_tokens_after_restart": true,
             "filters": true,
             "operations": false,
-            "results": false,
+            "results": true,
             "progress": false,
             "task_timeout": true,
             "task_max_attempts": false,

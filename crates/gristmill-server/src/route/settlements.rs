@@ -21,7 +21,7 @@ pub(crate) async fn settle(call: Call) -> Answer {
     let queues = service.known.queues(&service).await?;
     let mut settlements = Vec::with_capacity(asked.len());
     for (at, one) in asked.into_iter().enumerate() {
-        let meant = one.meant(&queues);
+        let meant = one.meant(&queues, service.store.limits());
         settlements.push(meant.map_err(|problem| problem.within(&format!("[{at}]")))?);
     }
     // What is put along is put: a worker's token alone is not good for it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use gristmill::port::observed::StoreEvent;
 use gristmill::port::{
-    Became, KeyStanding, ListRequest, Order, SettleAnswer, StandingPlace, TaskFilter,
+    Became, Ending, KeyStanding, ListRequest, Order, SettleAnswer, StandingPlace, TaskFilter,
 };
 use gristmill::{Task, TaskId, TaskState, Timestamp, error_shape};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::access::{Caller, Scope};
 use crate::call::{self, Call};
 use crate::limits::{FIND_KEYS, PAGE, PAGE_BYTES};
 use crate::message::fields::{from_text, id, queue, span, text};
-use crate::message::task::{TaskOut, standing};
+use crate::message::task::{ResultOut, TaskOut, standing};
 use crate::problem::{Answer, NO_TASK, Problem};
 use crate::service::Service;
 
@@ -205,6 +205,9 @@ pub(crate) async fn page(
     }
 }
 
+/// How often a task is looked at whose end nobody tells of.
+const LOOK: Duration = Duration::from_millis(500);
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GetQuery {
@@ -220,8 +223,16 @@ pub(crate) async fn get(call: Call) -> Answer {
     if wait > most {
         return Err(Problem::field("wait", format!("one call waits at most {}s", most.as_secs())));
     }
-    let none = || Problem::new(&NO_TASK, format!("no task {id} stands")).at("id");
-    let task = service.store.get(id).await?.filter(|task| caller.sees(task)).ok_or_else(none)?;
+    let task = service.store.get(id).await?;
+    let Some(task) = task.filter(|task| caller.sees(task)) else {
+        // Of one that does not stand nobody can say whose it was.
+        if !caller.is_limited()
+            && let Some(ending) = known(&service, id).await?
+        {
+            return gone(id, &ending, None);
+        }
+        return Err(Problem::new(&NO_TASK, format!("no task {id} stands")).at("id"));
+    };
     if wait.is_zero() || is_over(&task) {
         return shown(&service, &task).await;
     }
@@ -231,20 +242,24 @@ pub(crate) async fn get(call: Call) -> Answer {
     let mut events = service.mill.watch();
     let mut ended = None;
     loop {
+        let mark = service.store.mark();
         let task = service.store.get(id).await?;
         match task {
             // It stood when the wait began, so this is how it ended.
             None => {
-                let gone = json!({ "id": id.to_string(), "state": "gone", "outcome": ended });
-                return call::json(StatusCode::OK, &gone);
+                let ending = known(&service, id).await?.unwrap_or(Ending::NotKnown);
+                return gone(id, &ending, ended);
             }
             Some(task) if is_over(&task) || Instant::now() >= until || service.is_stopping() => {
                 return shown(&service, &task).await;
             }
             Some(_) => {}
         }
-        // Another process may end it, of which nothing is heard here.
-        let look = until.min(Instant::now() + Duration::from_millis(500));
+        // Another process may end it, of which nothing is heard here unless somebody
+        // wants its end.
+        let look = until.saturating_duration_since(Instant::now()).min(LOOK);
+        let told = service.store.wait_ended(mark, look);
+        tokio::pin!(told);
         loop {
             tokio::select! {
                 event = events.recv() => match event {
@@ -255,11 +270,44 @@ pub(crate) async fn get(call: Call) -> Answer {
                     Ok(_) => {}
                     Err(_) => break,
                 },
-                () = tokio::time::sleep_until(look) => break,
+                told = &mut told => {
+                    told?;
+                    break;
+                }
                 () = service.stops() => break,
             }
         }
     }
+}
+
+/// How a task ended that does not stand any more, where that is kept.
+async fn known(service: &Service, id: TaskId) -> Answer<Option<Ending>> {
+    let ending = service.store.endings(&[id]).await?.pop();
+    Ok(ending.filter(|ending| !matches!(ending, Ending::NotKnown | Ending::Open { .. })))
+}
+
+/// A task that does not stand any more, with what came of it.
+#[derive(Debug, Serialize)]
+struct GoneOut<'a> {
+    id: String,
+    state: &'static str,
+    outcome: Option<&'static str>,
+    #[serde(flatten)]
+    returned: Option<ResultOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+fn gone(id: TaskId, ending: &Ending, heard: Option<&'static str>) -> Answer {
+    let kept = (*ending != Ending::NotKnown).then(|| ending.as_str());
+    let gone = GoneOut {
+        id: id.to_string(),
+        state: "gone",
+        outcome: kept.or(heard),
+        returned: ending.value().map(ResultOut::of),
+        error: ending.error(),
+    };
+    call::json(StatusCode::OK, &gone)
 }
 
 /// Whether nothing more happens to it by itself.
@@ -277,7 +325,12 @@ fn outcome(answer: &SettleAnswer) -> Option<&'static str> {
 
 async fn shown(service: &Service, task: &Task) -> Answer {
     let queues = service.known.queues(service).await?;
-    call::json(StatusCode::OK, &TaskOut::of(task, &queues, now()))
+    let ending = match task.state {
+        TaskState::Done => known(service, task.id).await?,
+        _ => None,
+    };
+    let result = ending.as_ref().and_then(Ending::value);
+    call::json(StatusCode::OK, &TaskOut::of(task, &queues, now()).with_result(result))
 }
 
 #[derive(Debug, Deserialize)]

@@ -10,9 +10,10 @@ async fn the_first_answer_says_what_is_there() {
     let site = Site::with(&[]).await;
     let about = site.get("/v1").await.json();
     assert_eq!(about["limits"]["payload_bytes"], 1 << 20);
-    for missing in ["results", "progress", "operations"] {
+    for missing in ["progress", "operations"] {
         assert_eq!(about["capabilities"][missing], false, "{missing}");
     }
+    assert_eq!(about["capabilities"]["results"], true);
     assert_eq!(about["capabilities"]["task_timeout"], true);
 }
 
@@ -105,6 +106,46 @@ async fn the_end_of_a_task_is_waited_for() {
     assert_eq!(site.get(&path).await.problem().1, "unknown_task");
     assert_eq!(site.get("/v1/tasks/x").await.problem().2, "id");
     assert_eq!(site.get("/v1/tasks/1?wait=2h").await.problem().2, "wait");
+}
+
+#[tokio::test]
+async fn what_a_handler_returns_comes_to_who_waits() {
+    let site = Site::with(&["a"]).await;
+    let task = r#"{"payload":1,"wanted":true}"#;
+    let put = || async {
+        let put = site.post("/v1/queues/a/tasks", task).await.json();
+        put["id"].as_str().unwrap().to_owned()
+    };
+    let settle = |id: String, more: &'static str| {
+        let site = &site;
+        async move {
+            let claim = site.post("/v1/claims", r#"{"queues":["a"]}"#).await.json();
+            let token = token(&claim);
+            let said = format!(r#"[{{"id":"{id}","token":"{token}",{more}}}]"#);
+            site.post("/v1/settlements", &said).await
+        }
+    };
+    let id = put().await;
+    let path = format!("/v1/tasks/{id}?wait=30s");
+    let done = settle(id.clone(), r#""outcome":"done","result":{"b":1, "a":2.50}"#);
+    let (ended, settled) = tokio::join!(site.get(&path), done);
+    assert_eq!(settled.json()[0]["became"], "done");
+    let ended = ended.text;
+    assert!(ended.contains(r#""outcome":"done","result":{"b":1, "a":2.50}"#), "{ended}");
+    // Once more, while it is kept.
+    assert_eq!(site.get(&path).await.json()["result"]["b"], 1);
+    let id = put().await;
+    settle(id.clone(), r#""outcome":"fail","error":"no host""#).await;
+    let failed = site.get(&format!("/v1/tasks/{id}")).await.json();
+    assert_eq!((&failed["state"], &failed["error"]), (&json!("failed"), &json!("no host")));
+    site.post("/v1/tasks/discard", &json!({ "ids": [id], "by": "ada" }).to_string()).await;
+    let discarded = site.get(&format!("/v1/tasks/{id}")).await.json();
+    assert_eq!((&discarded["state"], &discarded["outcome"]), (&json!("gone"), &json!("discarded")));
+    // What cannot be kept is refused, and nothing is settled.
+    let id = put().await;
+    let wrong = settle(id.clone(), r#""outcome":"error","result":1"#).await;
+    assert_eq!(wrong.problem().2, "[0].result");
+    assert_eq!(site.get(&format!("/v1/tasks/{id}")).await.json()["state"], "processing");
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ async fn settlements_that_cannot_be_are_refused_whole() {
         (json!({ "outcome": "retry" }), "invalid", "[1].after"),
         (json!({ "outcome": "done", "after": "5s" }), "invalid", "[1].after"),
         (json!({ "outcome": "done", "error": "x" }), "invalid", "[1].error"),
-        (json!({ "outcome": "done", "result": 1 }), "not_available", "[1].result"),
+        (json!({ "outcome": "error", "result": 1 }), "invalid", "[1].result"),
         (json!({ "outcome": "done", "id": "x" }), "invalid", "[1].id"),
         (json!({ "outcome": "done", "token": "x" }), "invalid", "[1].token"),
         (json!({ "outcome": "done", "how": "x" }), "unknown_field", "[1].how"),

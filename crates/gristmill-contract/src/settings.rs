@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use gristmill_core::name::did_you_mean;
-use gristmill_core::{Backoff, Binding, Settings, SettingsPatch};
+use gristmill_core::{Backoff, Binding, Rate, Settings, SettingsPatch};
 
 use crate::duration;
 
@@ -33,6 +33,9 @@ pub const NAMES: &[&str] = &[
     "slots",
     "concurrency",
     "concurrency_per",
+    "rate",
+    "burst",
+    "rate_per",
     "processors.min",
     "processors.max",
     "processors.weight",
@@ -78,6 +81,9 @@ pub fn set(patch: &mut SettingsPatch, name: &str, text: &str) -> Result<(), Stri
         "slots" => patch.slots = Some(optional(text, number).map_err(wrong)?),
         "concurrency" => patch.concurrency = Some(optional(text, number).map_err(wrong)?),
         "concurrency_per" => patch.concurrency_per = Some(word(text).map_err(wrong)?),
+        "rate" => patch.rate = Some(optional(text, rate).map_err(wrong)?),
+        "burst" => patch.burst = Some(optional(text, number).map_err(wrong)?),
+        "rate_per" => patch.rate_per = Some(word(text).map_err(wrong)?),
         "processors.min" => patch.processors_min = Some(number(text).map_err(wrong)?),
         "processors.max" => patch.processors_max = Some(optional(text, number).map_err(wrong)?),
         "processors.weight" => patch.processors_weight = Some(number(text).map_err(wrong)?),
@@ -126,6 +132,32 @@ pub fn unknown(name: &str) -> String {
 
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("'{text}' is not a whole number that fits here"))
+}
+
+/// The times of a rate that have a word.
+const TIMES: [(&str, &str, u64); 4] =
+    [("second", "s", 1), ("minute", "m", 60), ("hour", "h", 3600), ("day", "d", 86_400)];
+
+/// So many a time: `100/minute`, `50/s`, `3/10s`.
+fn rate(text: &str) -> Result<Rate, String> {
+    let (tasks, time) = text
+        .split_once('/')
+        .ok_or_else(|| format!("'{text}' is no rate: write it like 100/minute"))?;
+    let (tasks, time) = (number(tasks.trim())?, time.trim());
+    let known = TIMES.iter().find(|(word, letter, _)| [*word, *letter].contains(&time));
+    let per = match known {
+        Some((_, _, seconds)) => Duration::from_secs(*seconds),
+        None => duration::parse(time).map_err(|_| {
+            format!("'{time}' is no time: it is second, minute, hour, day or like 10s")
+        })?,
+    };
+    Ok(Rate::new(tasks, per))
+}
+
+fn show_rate(rate: Rate) -> String {
+    let known = TIMES.iter().find(|(_, _, seconds)| rate.per == Duration::from_secs(*seconds));
+    let time = known.map_or_else(|| duration::show(rate.per), |(word, ..)| (*word).to_owned());
+    format!("{}/{time}", rate.tasks)
 }
 
 fn yes_or_no(text: &str) -> Result<bool, String> {
@@ -180,6 +212,9 @@ pub fn said(patch: &SettingsPatch) -> Vec<&'static str> {
         "slots" => p.slots.is_some(),
         "concurrency" => p.concurrency.is_some(),
         "concurrency_per" => p.concurrency_per.is_some(),
+        "rate" => p.rate.is_some(),
+        "burst" => p.burst.is_some(),
+        "rate_per" => p.rate_per.is_some(),
         "processors.min" => p.processors_min.is_some(),
         "processors.max" => p.processors_max.is_some(),
         "processors.weight" => p.processors_weight.is_some(),
@@ -222,6 +257,9 @@ pub fn all(settings: &Settings) -> Vec<(&'static str, String)> {
         ("slots", plain(settings.slots.map(u64::from))),
         ("concurrency", plain(settings.concurrency.map(u64::from))),
         ("concurrency_per", settings.concurrency_per.to_string()),
+        ("rate", settings.rate.map_or_else(|| "none".to_owned(), show_rate)),
+        ("burst", plain(settings.burst.map(u64::from))),
+        ("rate_per", settings.rate_per.to_string()),
         ("processors.min", settings.processors_min.to_string()),
         ("processors.max", plain(settings.processors_max.map(u64::from))),
         ("processors.weight", settings.processors_weight.to_string()),
@@ -261,7 +299,7 @@ mod tests {
     fn every_name_is_understood() {
         for name in NAMES {
             let mut patch = SettingsPatch::default();
-            let fits = ["5s", "5", "true", "full", "durable", "pending", "skip", "group"]
+            let fits = ["5s", "5", "true", "full", "durable", "pending", "skip", "group", "9/s"]
                 .iter()
                 .any(|text| set(&mut patch, name, text).is_ok());
             assert!(fits && !patch.is_empty(), "{name}");
@@ -279,6 +317,9 @@ mod tests {
             ("unique=maybe", "not one of pending, active"),
             ("count=2", "neither true nor false"),
             ("slots=-1", "not a whole number"),
+            ("rate=100", "write it like 100/minute"),
+            ("rate=many/minute", "not a whole number"),
+            ("rate=5/fortnight", "no time"),
             ("concurrency_per=task", "not one of queue, group"),
         ] {
             let error = from_words(&[word.to_owned()]).expect_err(word);
@@ -286,6 +327,18 @@ mod tests {
         }
         let patch = from_words(&["max_attempts=0".to_owned()]).expect("a number");
         assert!(check(&patch).is_err_and(|e| e.contains("no task could ever run")));
+    }
+
+    #[test]
+    fn a_rate_is_shown_as_it_can_be_said() {
+        for (said, shown) in [
+            ("100/minute", "100/minute"),
+            ("50/s", "50/second"),
+            ("3 / 10s", "3/10s"),
+            ("7/1h", "7/hour"),
+        ] {
+            assert_eq!(rate(said).map(show_rate), Ok(shown.to_owned()));
+        }
     }
 
     #[test]

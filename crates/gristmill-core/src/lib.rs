@@ -74,8 +74,8 @@ pub use schedule::{
     Fire, FireAnswer, Missed, Overlap, Rule, Schedule, ScheduleDeclaration, TaskOptions,
 };
 pub use settings::{
-    Backoff, Binding, Claims, Durability, OnDuplicate, Per, Settings, SettingsError, SettingsPatch,
-    Unique,
+    Backoff, Binding, Claims, Durability, OnDuplicate, Per, Rate, Settings, SettingsError,
+    SettingsPatch, Unique,
 };
 pub use settlement::{Became, ExtendAnswer, Extension, Outcome, SettleAnswer, Settlement, When};
 pub use stats::{Counters, Minute, QueueStats};

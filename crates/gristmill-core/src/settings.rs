@@ -124,6 +124,41 @@ pub struct Binding {
     pub column: String,
 }
 
+/// So many tasks a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rate {
+    /// So many.
+    pub tasks: u32,
+    /// In this time.
+    pub per: Duration,
+}
+
+impl Rate {
+    /// So many in this time.
+    #[must_use]
+    pub const fn new(tasks: u32, per: Duration) -> Self {
+        Rate { tasks, per }
+    }
+
+    /// How many that is in a second, rounded up.
+    #[must_use]
+    pub fn in_a_second(self) -> u32 {
+        let per = self.per.as_micros().max(1);
+        u32::try_from((u128::from(self.tasks) * 1_000_000).div_ceil(per)).unwrap_or(u32::MAX).max(1)
+    }
+
+    fn fault(self) -> Option<String> {
+        if self.tasks == 0 {
+            return Some("rate is 0: no task could ever run; pause the queue instead".to_owned());
+        }
+        if self.per > SPAN_MAX {
+            return Some("rate: its time is over a year".to_owned());
+        }
+        (u128::from(self.tasks) > self.per.as_micros())
+            .then(|| "rate is over a million a second: that is no limit".to_owned())
+    }
+}
+
 /// Why settings cannot be accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -225,6 +260,12 @@ settings! {
     concurrency: Option<u32> = None;
     /// Whether that is of the queue, or of each group.
     concurrency_per: Per = Per::Queue;
+    /// Most tasks claimed in a time, over all workers; `None` is without limit.
+    rate: Option<Rate> = None;
+    /// Most at once after a pause; `None` is what the rate brings in a second.
+    burst: Option<u32> = None;
+    /// Whether the rate is of the queue, or of each group.
+    rate_per: Per = Per::Queue;
     /// Least processors the manager leaves on this queue.
     processors_min: u32 = 0;
     /// Most processors on this queue; `None` is without limit.
@@ -246,6 +287,9 @@ pub const SPAN_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Most tasks that a limit can let run at once: a claim counts what is under lease.
 pub const CONCURRENCY_MAX: u32 = 100_000;
+
+/// Largest burst of a rate.
+pub const BURST_MAX: u32 = 1_000_000;
 
 /// Why a lease cannot have this length, if so.
 #[must_use]
@@ -279,7 +323,7 @@ impl Settings {
     /// Whether a claim may have to leave tasks that are due, because of others.
     #[must_use]
     pub const fn is_limited(&self) -> bool {
-        self.concurrency.is_some()
+        self.concurrency.is_some() || self.rate.is_some()
     }
 
     /// Whether tasks under lease are counted by group.
@@ -288,10 +332,16 @@ impl Settings {
         self.concurrency.is_some() && self.concurrency_per == Per::Group
     }
 
+    /// Whether each group has a rate of its own.
+    #[must_use]
+    pub fn rates_groups(&self) -> bool {
+        self.rate.is_some() && self.rate_per == Per::Group
+    }
+
     /// Whether claims look at groups, so that tasks must be found by them.
     #[must_use]
     pub fn is_grouped(&self) -> bool {
-        self.slots.is_some() || self.counts_groups()
+        self.slots.is_some() || self.counts_groups() || self.rates_groups()
     }
 
     /// Whether the end of an attempt makes room for another task.
@@ -349,6 +399,28 @@ impl Settings {
         if self.concurrency.is_some() && self.slots.is_some() {
             return fail(
                 "concurrency and slots both limit what runs at once: say one of them".to_owned(),
+            );
+        }
+        if let Some(fault) = self.rate.and_then(Rate::fault) {
+            return fail(fault);
+        }
+        if self.burst.is_some_and(|n| n == 0 || n > BURST_MAX) {
+            return fail(format!("burst must be from 1 to {BURST_MAX}"));
+        }
+        if self.burst.is_some() && self.rate.is_none() {
+            return fail(
+                "burst is said of a rate, and there is none: say both or neither".to_owned(),
+            );
+        }
+        if let Some((rate, burst)) = self.rate.zip(self.burst)
+            && u128::from(burst) * rate.per.as_micros()
+                > SPAN_MAX.as_micros() * u128::from(rate.tasks)
+        {
+            return fail("burst is more than the rate brings in a year".to_owned());
+        }
+        if self.rate.is_some() && self.slots.is_some() {
+            return fail(
+                "a queue with slots cannot have a rate: say concurrency instead".to_owned(),
             );
         }
         if self.processors_max.is_some_and(|max| max < self.processors_min) {
@@ -418,5 +490,18 @@ mod tests {
         assert!(limits(Some(2), Some(2)).is_err_and(|e| e.contains("say one of them")));
         assert!(limits(None, Some(0)).is_err_and(|e| e.contains("from 1 to")));
         assert_eq!(limits(None, Some(CONCURRENCY_MAX)), Ok(()));
+        let rated = |tasks, micros, burst, slots| {
+            let rate = Some(Rate::new(tasks, Duration::from_micros(micros)));
+            let rate = rate.filter(|_| micros > 0);
+            let settings = Settings { rate, burst, slots, ..Settings::default() };
+            settings.check().map_err(|error| error.to_string())
+        };
+        assert!(rated(0, 1, None, None).is_err_and(|e| e.contains("pause the queue")));
+        assert!(rated(2, 1, None, None).is_err_and(|e| e.contains("no limit")));
+        assert!(rated(1, 0, Some(1), None).is_err_and(|e| e.contains("both or neither")));
+        assert!(rated(1, 9, Some(0), None).is_err_and(|e| e.contains("from 1 to")));
+        assert!(rated(1, 4_000_000_000_000, Some(9), None).is_err_and(|e| e.contains("in a year")));
+        assert!(rated(1, 9, None, Some(2)).is_err_and(|e| e.contains("concurrency instead")));
+        assert_eq!(rated(50, 1_000_000, Some(1), None), Ok(()));
     }
 }

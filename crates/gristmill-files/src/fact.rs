@@ -29,6 +29,7 @@ pub(crate) enum Fact {
     Minute { queue: u32, at: i64, put: u64, done: u64, failed: u64 },
     CallerId { queue: u32, id: String, task: i64, digest: String, until: i64 },
     NoCallerId { queue: u32, id: String },
+    Bucket { queue: u32, group: String, full_at: Option<i64> },
     Lease(LeaseText),
     Until { token: String, until: i64, length: u64 },
     Clock(LastSeenText),
@@ -175,6 +176,10 @@ impl Fact {
         }
     }
 
+    pub(crate) fn bucket(queue: u32, group: &str, full_at: Option<Timestamp>) -> Self {
+        Fact::Bucket { queue, group: group.to_owned(), full_at: full_at.map(Timestamp::as_micros) }
+    }
+
     pub(crate) fn lease(lease: LeaseRecord) -> Self {
         Fact::Lease(LeaseText {
             token: lease.token.to_string(),
@@ -237,6 +242,9 @@ impl Fact {
                 state.restore_caller_id(queue, id, Some(known));
             }
             Fact::NoCallerId { queue, id } => state.restore_caller_id(queue, id, None),
+            Fact::Bucket { queue, group, full_at } => {
+                state.restore_bucket(queue, group, full_at.map(instant));
+            }
             Fact::Lease(text) => state.restore_lease(LeaseRecord {
                 token: token(&text.token)?,
                 number: text.queue,

@@ -117,6 +117,9 @@ impl Held {
         for (number, id) in &changes.caller_ids {
             facts.push(Fact::caller_id(*number, id, ledger.caller_id(*number, id)));
         }
+        for (number, group) in &changes.buckets {
+            facts.push(Fact::bucket(*number, group, ledger.bucket(*number, group)));
+        }
         let leases = changes.leases.iter().filter_map(|token| ledger.lease_record(*token));
         facts.extend(leases.map(Fact::lease));
         for token in &changes.extended {

@@ -29,7 +29,8 @@ impl Write<'_, '_> {
         let (mut picked, slot) = self.pick(&queue, request)?;
         let Some(first) = picked.first() else {
             let next = self.next_due(&queue, source)?;
-            claim.next_due = next.map(|at| at.since(self.now));
+            let next = next.map(|at| at.since(self.now));
+            claim.next_due = next.into_iter().chain(self.refill(&queue, source)?).min();
             claim.held_back = self.held_back(queue.number)?;
             return Ok(claim);
         };
@@ -53,6 +54,7 @@ impl Write<'_, '_> {
             }
         }
         self.take(&queue, &picked, source.is_some())?;
+        self.take_tokens(&queue, &picked)?;
         let ids: Vec<i64> = picked.iter().map(|one| one.task.id.0).collect();
         let open = i64::try_from(ids.len()).unwrap_or(i64::MAX);
         self.db.run(
@@ -107,7 +109,9 @@ impl Write<'_, '_> {
             }),
             None => {
                 let asked = request.most(&queue.settings, self.limits);
-                let most = room::of_queue(asked, &queue.settings, || self.leased(queue))?;
+                let leased = || self.leased(queue);
+                let full_at = || self.bucket(queue, "");
+                let most = room::of_queue(asked, &queue.settings, self.now, leased, full_at)?;
                 let picked = match (most, queue.settings.is_grouped()) {
                     (0, _) => Vec::new(),
                     (_, true) => self.pick_by_group(queue, most, source)?,

@@ -54,20 +54,19 @@ impl Write<'_, '_> {
         source: Option<&str>,
     ) -> Result<Vec<Picked>> {
         let settings = &queue.settings;
-        let limit = settings.concurrency.filter(|_| settings.counts_groups());
-        let leased = match limit {
-            Some(_) => self.leased_by_group(queue)?,
-            None => HashMap::new(),
+        let leased = match settings.counts_groups() {
+            true => self.leased_by_group(queue)?,
+            false => HashMap::new(),
         };
-        let free = |group: &str| match limit {
-            Some(limit) => room::free(limit, leased.get(group).copied().unwrap_or(0)),
-            None => u64::MAX,
+        let free = |group: &str| {
+            let leased = || Ok(leased.get(group).copied().unwrap_or(0));
+            room::of_group(settings, self.now, leased, || self.bucket(queue, group))
         };
         let mut rooms = Rooms::default();
         let mut batch = Batch::new(most, self.limits.claim_bytes);
         // Says whether something was taken, and whether nothing more is to be.
         let mut add = |batch: &mut Batch, entry: Entry, group: &str| -> Result<(bool, bool)> {
-            if !rooms.has(group, || free(group)) {
+            if !rooms.has(group, || free(group))? {
                 return Ok((false, false));
             }
             let (priority, run_at, id) = entry;
@@ -107,7 +106,7 @@ impl Write<'_, '_> {
         let mut group = self.next_group(queue, None)?;
         while let Some(name) = group {
             group = self.next_group(queue, Some(&name))?;
-            if free(&name) > 0
+            if free(&name)? > 0
                 && let Some(entry) = self.next_of_group(queue, &name, source, last)?
             {
                 heads.push(Reverse((entry, name)));

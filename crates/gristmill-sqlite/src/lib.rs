@@ -13,6 +13,7 @@ mod ask;
 mod attempt;
 mod backup;
 pub mod bare;
+mod buckets;
 mod check;
 mod checkpoint;
 mod checksum;

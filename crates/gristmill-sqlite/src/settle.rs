@@ -132,6 +132,10 @@ impl Write<'_, '_> {
             Next::Cancelled => AttemptEnd::Cancelled,
             _ => end.end(),
         };
+        let unstarted = matches!(outcome, Outcome::Release { started: false, .. });
+        if unstarted && matches!(next, Next::Back(_)) {
+            self.give_token_back(&queue, row.group.as_deref())?;
+        }
         row.settled_token = Some(settlement.token.to_bytes().to_vec());
         let value = settlement.result.clone();
         let became = self.end_attempt(&queue, row, lease, next, Ended { end, error, value })?;

@@ -172,6 +172,11 @@ statements! {
         LeaseSlots = "lease_slots", (queue) -> (grp, slot);
         LeaseOpen = "lease_open", (queue) -> (open);
         LeaseIds = "lease_ids", (queue) -> (ids);
+        BucketGet = "bucket_get", (queue, grp) -> (full_at);
+        BucketAll = "bucket_all", (queue) -> (grp, full_at);
+        BucketSet = "bucket_set", (queue, grp, full_at);
+        BucketClamp = "bucket_clamp", (latest, queue);
+        BucketForget = "bucket_forget", (queue, now);
         LeaseProlong = "lease_prolong", (until, length, number);
         LeaseShrink = "lease_shrink", (open, ids, number);
         LeaseEnd = "lease_end", (number);

@@ -114,6 +114,7 @@ impl Write<'_, '_> {
             self.db
                 .run(Sql::EndingClamp, bind!(EndingClamp { longest: kept, queue: queue.number }))?;
             self.db.run(Sql::PutIdClamp, bind!(PutIdClamp { longest, queue: queue.number }))?;
+            self.clamp_buckets(&queue)?;
         }
         self.db.run(Sql::WorkerClamp, bind!(WorkerClamp { now }))?;
         self.db.run(Sql::AssignmentClamp, bind!(AssignmentClamp { now }))?;
@@ -248,6 +249,7 @@ impl Write<'_, '_> {
                 Sql::MinutePrune,
                 bind!(MinutePrune { queue: queue.number, before: oldest }),
             )?;
+            self.db.run(Sql::BucketForget, bind!(BucketForget { queue: queue.number, now }))?;
             report.pruned_done += self.prune_done(queue, page)?;
             report.pruned_failed += self.prune_failed(queue, page)?;
         }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Binding, Claims, Durability, OnDuplicate, Per, Result, Settings, SettingsPatch, Unique,
+    Backoff, Binding, Claims, Durability, OnDuplicate, Per, Rate, Result, Settings, SettingsPatch,
+    Unique,
 };
 use serde_json::{Map, Value, json};
 
@@ -84,6 +85,17 @@ impl Setting for Backoff {
     }
 }
 
+impl Setting for Rate {
+    fn write(&self) -> Value {
+        json!({ "tasks": self.tasks, "per": self.per.write() })
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        let (tasks, per) = (u32::read(value.get("tasks")?)?, Duration::read(value.get("per")?)?);
+        Some(Rate::new(tasks, per))
+    }
+}
+
 impl Setting for Binding {
     fn write(&self) -> Value {
         json!({ "table": self.table, "column": self.column })
@@ -152,7 +164,7 @@ macro_rules! fields {
 fields! {
     lease, timeout, max_attempts, backoff, id_window, keep_done, keep_result, keep_failed, durability, claims,
     unique, on_duplicate, postpone_max, capacity, batch_size, count, slots, concurrency,
-    concurrency_per, processors_min, processors_max, processors_weight, drain_within, max_wait, bind,
+    concurrency_per, rate, burst, rate_per, processors_min, processors_max, processors_weight, drain_within, max_wait, bind,
 }
 
 #[cfg(test)]
@@ -180,13 +192,14 @@ mod tests {
     /// none may change.
     const WORDS: &str = concat!(
         r#"{"backoff":{"base":2000000,"cap":3600000000,"jitter":true},"batch_size":100,"#,
-        r#""bind":{"column":"id","table":"item"},"capacity":7,"claims":"durable","#,
+        r#""bind":{"column":"id","table":"item"},"burst":6,"capacity":7,"claims":"durable","#,
         r#""concurrency":5,"concurrency_per":"group","count":true,"#,
         r#""drain_within":8000000,"durability":"relaxed","id_window":3000000,"#,
         r#""keep_done":5000000,"keep_failed":null,"keep_result":4000000,"lease":1500000,"#,
         r#""max_attempts":null,"#,
         r#""max_wait":9000000,"on_duplicate":"postpone","postpone_max":6000000,"#,
-        r#""processors_max":4,"processors_min":1,"processors_weight":2,"slots":3,"#,
+        r#""processors_max":4,"processors_min":1,"processors_weight":2,"#,
+        r#""rate":{"per":60000000,"tasks":100},"rate_per":"group","slots":3,"#,
         r#""timeout":2000000,"unique":"active"}"#,
     );
 
@@ -213,6 +226,9 @@ mod tests {
             slots: Some(Some(3)),
             concurrency: Some(Some(5)),
             concurrency_per: Some(Per::Group),
+            rate: Some(Some(Rate::new(100, Duration::from_secs(60)))),
+            burst: Some(Some(6)),
+            rate_per: Some(Per::Group),
             processors_min: Some(1),
             processors_max: Some(Some(4)),
             processors_weight: Some(2),

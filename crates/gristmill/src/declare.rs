@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Binding, Claims, Declaration, Declared, OnDuplicate, Origin, Per, QueueName,
+    Backoff, Binding, Claims, Declaration, Declared, OnDuplicate, Origin, Per, QueueName, Rate,
     SettingsPatch, Unique,
 };
 
@@ -145,6 +145,21 @@ impl Declare {
     /// What [`concurrency`](Self::concurrency) is of: the queue, or each group.
     pub fn concurrency_per(self, per: Per) -> Self {
         self.with(|settings| settings.concurrency_per = Some(per))
+    }
+
+    /// Most tasks claimed in a time, over all workers.
+    pub fn rate(self, tasks: u32, per: Duration) -> Self {
+        self.with(|settings| settings.rate = Some(Some(Rate::new(tasks, per))))
+    }
+
+    /// Most at once after a pause; what the rate brings in a second unless said.
+    pub fn burst(self, tasks: u32) -> Self {
+        self.with(|settings| settings.burst = Some(Some(tasks)))
+    }
+
+    /// What the [`rate`](Self::rate) is of: the queue, or each group.
+    pub fn rate_per(self, per: Per) -> Self {
+        self.with(|settings| settings.rate_per = Some(per))
     }
 
     /// Makes claims survive a power cut, so that `claims` can be passed on as a

@@ -8,11 +8,13 @@ Examples:
   gristmill queue add emails max_attempts=3 timeout=30s backoff.base=5s
   gristmill queue add syncs unique=active capacity=10000 keep_done=7d
   gristmill queue add exports concurrency=2 concurrency_per=group
+  gristmill queue add calls rate=100/minute burst=10
 
 Settings: lease, timeout, max_attempts, backoff.base, backoff.cap, backoff.jitter, id_window,
 keep_done, keep_result, keep_failed, durability, claims, unique, on_duplicate, postpone_max,
-capacity, batch_size, count, slots, concurrency, concurrency_per, processors.min, processors.max,
-processors.weight, drain_within, max_wait, bind.table, bind.column.";
+capacity, batch_size, count, slots, concurrency, concurrency_per, rate, burst, rate_per,
+processors.min, processors.max, processors.weight, drain_within, max_wait, bind.table,
+bind.column.";
 
 const SET: &str = "\
 Examples:

@@ -324,6 +324,18 @@ macro_rules! for_each_behaviour {
                 verb_limit_wakes_who_waits_for_room,
                 verb_limit_holds_when_claims_race,
             }
+            verb_rate::{
+                verb_rate_lets_the_burst_and_then_the_rate_through,
+                verb_rate_says_when_to_come_back,
+                verb_rate_gives_back_what_never_started,
+                verb_rate_counts_each_group_by_itself,
+                verb_rate_passes_many_tasks_of_an_exhausted_group,
+                verb_rate_waits_for_no_clock_that_was_wrong,
+                verb_rate_survives_a_kill,
+                verb_rate_and_concurrency_hold_together,
+                verb_rate_can_change_while_tasks_wait,
+                verb_rate_holds_when_claims_race,
+            }
             verb_import::{
                 verb_import_is_there_or_says_that_it_is_not,
                 verb_import_keeps_what_tasks_went_through,

@@ -39,6 +39,7 @@ mod verb_limit;
 mod verb_list;
 mod verb_operate;
 mod verb_queue;
+mod verb_rate;
 mod verb_roles;
 mod verb_schedule;
 mod verb_wait;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::{
-    Declaration, Limits, ManualClock, OnDuplicate, Per, QueueStats, SettingsPatch, Task, Unique,
+    Declaration, Limits, ManualClock, OnDuplicate, Per, QueueStats, Rate, SettingsPatch, Task,
+    Unique,
 };
 
 use super::call::make;
@@ -121,6 +122,14 @@ fn declarations() -> Vec<Declaration> {
                 "grouped" => {
                     settings.concurrency = Some(Some(1));
                     settings.concurrency_per = Some(Per::Group);
+                }
+                "rated" => {
+                    settings.rate = Some(Some(Rate::new(7, secs(60))));
+                    settings.burst = Some(Some(3));
+                }
+                "paced" => {
+                    settings.rate = Some(Some(Rate::new(1, secs(11))));
+                    settings.rate_per = Some(Per::Group);
                 }
                 "bounded" => settings.capacity = Some(Some(4)),
                 "kept" => {

@@ -17,6 +17,8 @@ pub struct Changes {
     pub numbers: Vec<u32>,
     /// Callers' ids, by queue.
     pub caller_ids: Vec<(u32, String)>,
+    /// Buckets, by queue and group.
+    pub buckets: Vec<(u32, String)>,
     /// New leases.
     pub leases: Vec<Token>,
     /// Leases that got another deadline.

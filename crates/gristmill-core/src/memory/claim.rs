@@ -25,11 +25,12 @@ impl State {
         let held_back = self.held_back(number, now);
         let picked = self.pick(number, &settings, &request, now);
         if picked.is_empty() {
+            let source = request.source.as_deref();
+            let refill = self.refill(number, source, now);
             let queue = self.queue_mut(number)?;
             claim.held_back = held_back;
-            claim.next_due = lane_of(queue, request.source.as_deref())
-                .and_then(|lane| lane.next_due(now))
-                .map(|at| at.since(now));
+            let due = lane_of(queue, source).and_then(|lane| lane.next_due(now));
+            claim.next_due = due.map(|at| at.since(now)).into_iter().chain(refill).min();
             return Ok(claim);
         }
         let (until, length) = (now.after(lease), lease);
@@ -74,6 +75,7 @@ impl State {
         for id in &ids {
             self.count_leased(number, *id, true);
         }
+        self.take_tokens(number, &settings, &ids, now);
         let queue = self.queue_mut(number)?;
         queue.counts.processing += ids.len() as u64;
         queue.counters.claimed += ids.len() as u64;

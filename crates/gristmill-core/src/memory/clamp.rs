@@ -68,6 +68,7 @@ impl State {
         }
         self.clamp_numbers(now);
         self.clamp_endings(now);
+        self.clamp_buckets(now);
         self.clamp_word(now);
     }
 

@@ -170,6 +170,7 @@ pub(super) fn new_queue(queue: Queue) -> QueueState {
         by_source: HashMap::new(),
         by_group: BTreeMap::new(),
         leased: HashMap::new(),
+        buckets: BTreeMap::new(),
         delayed: BTreeSet::new(),
         places: HashMap::new(),
         ids: HashMap::new(),

@@ -4,6 +4,7 @@
 //! One lock, plain collections, one file a verb. Where another store needs an
 //! index, this one has an ordered set with the same order.
 
+mod buckets;
 mod changes;
 mod checkpoint;
 mod claim;

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::convert::Infallible;
 
 use super::lane::{Entry, Lane};
 use super::state::{QueueState, Row, State};
@@ -62,9 +63,10 @@ impl State {
         if let Some(slots) = settings.slots {
             return self.pick_slot(queue, slots, source, now);
         }
-        let leased = || Ok::<_, std::convert::Infallible>(queue.counts.processing);
         let asked = request.most(settings, &self.limits);
-        let Ok(most) = room::of_queue(asked, settings, leased);
+        let leased = || Ok::<_, Infallible>(queue.counts.processing);
+        let full_at = || Ok(queue.buckets.get("").copied());
+        let Ok(most) = room::of_queue(asked, settings, now, leased, full_at);
         if most == 0 {
             return Picked::new();
         }
@@ -105,9 +107,13 @@ impl State {
         source: Option<&str>,
         now: Timestamp,
     ) -> Picked {
-        let free = |group: &str| match settings.concurrency.filter(|_| settings.counts_groups()) {
-            Some(limit) => room::free(limit, queue.leased.get(group).copied().unwrap_or(0)),
-            None => u64::MAX,
+        let free = |group: &str| {
+            let leased = || Ok::<_, Infallible>(queue.leased.get(group).copied().unwrap_or(0));
+            room::of_group(settings, now, leased, || Ok(queue.buckets.get(group).copied()))
+        };
+        let has_room = |group: &str| {
+            let Ok(free) = free(group);
+            free > 0
         };
         let mut rooms = Rooms::default();
         let mut add = |batch: &mut Batch, id: i64| {
@@ -115,9 +121,9 @@ impl State {
                 return false;
             };
             let group = row.task.group.as_deref().unwrap_or_default();
-            if !rooms.has(group, || free(group)) {
+            let Ok(true) = rooms.has(group, || free(group)) else {
                 return false;
-            }
+            };
             let added = batch.add(row);
             if added.taken {
                 rooms.take(group);
@@ -147,7 +153,7 @@ impl State {
         };
         let next = |lane: &Lane, after: Entry| lane.due_after(now, after).find(&of_source);
         let mut heads: BinaryHeap<Reverse<(Entry, &String)>> = BinaryHeap::new();
-        for (group, lane) in queue.by_group.iter().filter(|(group, _)| free(group) > 0) {
+        for (group, lane) in queue.by_group.iter().filter(|(group, _)| has_room(group)) {
             heads.extend(next(lane, last).map(|entry| Reverse((entry, group))));
         }
         while let Some(Reverse((entry, group))) = heads.pop() {

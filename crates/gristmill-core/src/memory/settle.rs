@@ -6,8 +6,8 @@ use crate::policy::refused_follow_up::{Instead, instead};
 use crate::settings::lease_fault;
 use crate::settlement::{add_follow_ups, need_turns, put_order};
 use crate::{
-    AttemptEnd, Became, Ending, ExtendAnswer, Extension, Payload, Result, SettleAnswer, Settlement,
-    State as TaskState, StoreError, TaskId, Timestamp, Token,
+    AttemptEnd, Became, Ending, ExtendAnswer, Extension, Outcome, Payload, Result, SettleAnswer,
+    Settlement, State as TaskState, StoreError, TaskId, Timestamp, Token,
 };
 
 impl State {
@@ -102,6 +102,10 @@ impl State {
             } else {
                 counters.retried += 1;
             }
+        }
+        let unstarted = matches!(outcome, Outcome::Release { started: false, .. });
+        if unstarted && matches!(next, Next::Back(_)) {
+            self.give_token_back(number, &settings, id.0);
         }
         let became = self.end(id, token, next, (outcome.end(), error), result.clone(), now)?;
         Ok(SettleAnswer::Recorded { became, follow_ups: refused.unwrap_or_default() })

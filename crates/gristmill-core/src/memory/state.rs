@@ -158,6 +158,9 @@ pub(super) struct QueueState {
     pub(super) by_group: BTreeMap<String, Lane>,
     /// How many tasks of each group are under lease. Kept only while that is limited.
     pub(super) leased: HashMap<String, u64>,
+    /// When the buckets of the queue's rate are full, by group; the queue's own has no
+    /// name. One that is missing is full.
+    pub(super) buckets: BTreeMap<String, Timestamp>,
     /// Counted as delayed, by the time they fall due.
     pub(super) delayed: BTreeSet<(Timestamp, i64)>,
     pub(super) places: HashMap<String, Places>,

@@ -118,6 +118,7 @@ impl State {
             ..SweepReport::default()
         };
         if self.guard.may_forget(self.monotonic) {
+            self.forget_buckets(now);
             report.forgotten_ids = self.forget_ids(now);
             report.pruned_done = self.prune_done(now);
             report.pruned_failed = self.prune_failed(now);

@@ -11,6 +11,7 @@ pub mod ending;
 pub mod moves;
 pub mod next_fire;
 pub mod outcome;
+pub mod rate;
 pub mod reclaim_guard;
 pub mod refused_follow_up;
 pub mod role;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use gristmill_core::policy::backoff::{spread, wait};
-use gristmill_core::{Backoff, Limits, TaskId};
+use gristmill_core::policy::rate::Bucket;
+use gristmill_core::{Backoff, Limits, Rate, Settings, TaskId, Timestamp};
 
 use crate::support::{application, database_within};
 
@@ -50,6 +51,58 @@ async fn backoff_is_the_same_in_rust_and_in_sql() {
                     "task {id}, claim {claims}, {returns} returns, {backoff:?}"
                 );
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rate_is_the_same_in_rust_and_in_sql() {
+    let database = database_within().await;
+    let client = application(&database.url()).await;
+    let now = Timestamp::from_micros(1_800_000_000_000_000);
+    for (tasks, per, burst) in [
+        (1u32, 1u64, 1u32),
+        (7, 1_000_000, 1),
+        (100, 60_000_000, 5),
+        (3, 31_622_400_000_000, 2),
+        (1_000_000, 1_000_000, 999_999),
+        (13, 17_000_001, 29),
+    ] {
+        let mut settings = Settings::default();
+        settings.rate = Some(Rate::new(tasks, Duration::from_micros(per)));
+        settings.burst = Some(burst);
+        let bucket = Bucket::of(&settings).unwrap();
+        for ahead in [None, Some(0i64), Some(1), Some(142_857), Some(999_999), Some(90_000_000_000)]
+        {
+            let full_at = ahead.map(|ahead| now.as_micros() + ahead);
+            let row = client
+                .query_one(
+                    "SELECT gristmill.tokens(r.tasks, r.per, r.burst, r.full_at, r.now),
+                            gristmill.token_wait(r.tasks, r.per, r.burst, r.full_at, r.now),
+                            gristmill.missing(r.tasks, r.per, r.burst, r.full_at, r.now)
+                                + gristmill.token_time(r.tasks, r.per, 3)
+                       FROM (SELECT $1::integer AS tasks, $2::bigint AS per, $3::integer AS burst,
+                                    timestamptz 'epoch' + $4 * interval '1 microsecond' AS full_at,
+                                    timestamptz 'epoch' + $5 * interval '1 microsecond' AS now) r",
+                    &[
+                        &(tasks as i32),
+                        &(per as i64),
+                        &(burst as i32),
+                        &full_at.map(|at| at as f64),
+                        &(now.as_micros() as f64),
+                    ],
+                )
+                .await
+                .unwrap();
+            let full_at = full_at.map(Timestamp::from_micros);
+            let theirs: (i32, i64, i64) = (row.get(0), row.get(1), row.get(2));
+            let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap();
+            let ours = (
+                i32::try_from(bucket.tokens(full_at, now)).unwrap(),
+                micros(bucket.wait(full_at, now)),
+                micros(bucket.take(full_at, 3, now).since(now)),
+            );
+            assert_eq!(ours, theirs, "{settings:?}, full at {full_at:?}");
         }
     }
 }

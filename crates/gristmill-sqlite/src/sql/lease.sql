@@ -25,6 +25,23 @@ SELECT coalesce(sum(open), 0) AS open FROM gristmill_lease WHERE queue = :queue;
 -- name: lease_ids
 SELECT ids FROM gristmill_lease WHERE queue = :queue;
 
+-- name: bucket_get
+SELECT full_at FROM gristmill_bucket WHERE queue = :queue AND grp = :grp;
+
+-- name: bucket_all
+SELECT grp, full_at FROM gristmill_bucket WHERE queue = :queue;
+
+-- name: bucket_set
+INSERT INTO gristmill_bucket (queue, grp, full_at) VALUES (:queue, :grp, :full_at)
+ON CONFLICT (queue, grp) DO UPDATE SET full_at = excluded.full_at;
+
+-- name: bucket_clamp
+-- No bucket takes longer to fill than from empty: a clock that was ahead said so.
+UPDATE gristmill_bucket SET full_at = :latest WHERE queue = :queue AND full_at > :latest;
+
+-- name: bucket_forget
+DELETE FROM gristmill_bucket WHERE queue = :queue AND full_at <= :now;
+
 -- name: lease_prolong
 UPDATE gristmill_lease SET until = :until, length = :length WHERE number = :number;
 

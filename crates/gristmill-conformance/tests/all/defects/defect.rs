@@ -142,6 +142,10 @@ defects! {
     IgnoresConcurrency => "verb_limit",
     /// What is meant of each group is taken of all of them together.
     LimitsGroupsTogether => "verb_limit",
+    /// As many as are due are claimed, however fast.
+    IgnoresRate => "verb_rate",
+    /// The burst comes on top of itself.
+    DoublesTheBurst => "verb_rate",
     /// A paused queue goes on.
     IgnoresPause => "verb_claim",
     /// A role is given to whoever asks.

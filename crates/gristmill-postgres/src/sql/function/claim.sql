@@ -34,6 +34,7 @@
 --   slots             So many of a group at a time, whoever claims: one claimer of such
 --                     a queue at a time, the first free slot, other groups not hidden.
 --   concurrency       The same without numbers, in batches, of the queue or of each group.
+--   rate              So many in a time: what is taken moves a bucket's instant on.
 --   counts            Every move appends to `delta`, so that nobody ever counts rows.
 --   asynchronous      A lost claim is only a redelivery, so it need not wait for the
 --                     disk; unless it took leases away, whose tokens would be good again.
@@ -500,13 +501,169 @@ BEGIN
 END
 $$;
 
+-- Puts what was given back into the buckets of a queue with a rate. The caller has the
+-- turn. A bucket that a wrong clock stamped is brought back when it is looked at.
+CREATE FUNCTION gristmill.return_tokens(p_queue gristmill.queue, p_now timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_one record;
+BEGIN
+    FOR v_one IN
+        WITH gone AS (DELETE FROM gristmill.refund r WHERE r.queue = p_queue.number RETURNING r.grp)
+        SELECT g.grp, count(*) AS n FROM gone g GROUP BY g.grp
+    LOOP
+        UPDATE gristmill.bucket b
+           SET full_at = b.full_at
+                   - gristmill.span(div(p_queue.rate_time, p_queue.rate_tasks)::bigint) * v_one.n
+         WHERE b.queue = p_queue.number AND b.grp = v_one.grp;
+    END LOOP;
+END
+$$;
+
+-- How many tokens a bucket has.
+CREATE FUNCTION gristmill.tokens_of(p_queue gristmill.queue, p_group text, p_now timestamptz)
+RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_full_at timestamptz := (SELECT b.full_at FROM gristmill.bucket b
+                               WHERE b.queue = p_queue.number AND b.grp = p_group);
+    v_latest  timestamptz := gristmill.later(p_now, gristmill.span(
+        gristmill.token_time(p_queue.rate_tasks, p_queue.rate_time, p_queue.burst)));
+BEGIN
+    IF v_full_at > v_latest THEN
+        -- A clock that was ahead said so: it means empty, and no more.
+        UPDATE gristmill.bucket b SET full_at = v_latest
+         WHERE b.queue = p_queue.number AND b.grp = p_group;
+    END IF;
+    RETURN gristmill.tokens(p_queue.rate_tasks, p_queue.rate_time, p_queue.burst, v_full_at,
+                            p_now);
+END
+$$;
+
+-- How many tasks of a queue may be claimed, as far as the queue as a whole is limited.
+-- The caller has the turn; each count is a statement of its own, which sees what the turn
+-- before committed.
+CREATE FUNCTION gristmill.room_of_queue(p_queue gristmill.queue, p_now timestamptz)
+RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_room bigint := 2147483647;
+BEGIN
+    IF p_queue.concurrency IS NOT NULL AND NOT p_queue.concurrency_per_group THEN
+        v_room := greatest(0, p_queue.concurrency - gristmill.leased(p_queue.number));
+    END IF;
+    IF p_queue.rate_tasks IS NOT NULL THEN
+        PERFORM gristmill.return_tokens(p_queue, p_now);
+        IF NOT p_queue.rate_per_group THEN
+            v_room := least(v_room, gristmill.tokens_of(p_queue, '', p_now));
+        END IF;
+    END IF;
+    RETURN v_room;
+END
+$$;
+
+-- The same of one of its groups, before the claim.
+CREATE FUNCTION gristmill.room_of_group(
+    p_queue gristmill.queue, p_leased jsonb, p_group text, p_now timestamptz
+) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_room integer := 2147483647;
+BEGIN
+    IF p_queue.concurrency IS NOT NULL AND p_queue.concurrency_per_group THEN
+        v_room := greatest(0, p_queue.concurrency - coalesce((p_leased ->> p_group)::integer, 0));
+    END IF;
+    IF p_queue.rate_tasks IS NOT NULL AND p_queue.rate_per_group THEN
+        v_room := least(v_room, gristmill.tokens_of(p_queue, p_group, p_now));
+    END IF;
+    RETURN v_room;
+END
+$$;
+
+-- A token for each of these tasks. Buckets that are full again are forgotten, more than
+-- are written.
+CREATE FUNCTION gristmill.take_tokens(p_queue gristmill.queue, p_places tid[], p_now timestamptz)
+RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_one record;
+BEGIN
+    FOR v_one IN
+        SELECT g.grp, count(*) AS n
+          FROM (SELECT CASE WHEN p_queue.rate_per_group THEN coalesce(t.grp, '') ELSE '' END AS grp
+                  FROM gristmill.task t WHERE t.ctid = ANY (p_places)) g
+         GROUP BY g.grp
+    LOOP
+        INSERT INTO gristmill.bucket AS b (queue, grp, full_at)
+        VALUES (p_queue.number, v_one.grp, gristmill.later(p_now, gristmill.span(
+            gristmill.token_time(p_queue.rate_tasks, p_queue.rate_time, v_one.n))))
+        ON CONFLICT (queue, grp) DO UPDATE SET full_at = gristmill.later(p_now, gristmill.span(
+            gristmill.missing(p_queue.rate_tasks, p_queue.rate_time, p_queue.burst, b.full_at,
+                              p_now)
+            + gristmill.token_time(p_queue.rate_tasks, p_queue.rate_time, v_one.n)));
+    END LOOP;
+    DELETE FROM gristmill.bucket b
+     WHERE b.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.bucket x
+                                WHERE x.queue = p_queue.number AND x.full_at <= p_now
+                                  AND x.grp <> ''
+                                ORDER BY x.full_at LIMIT 100 + cardinality(p_places)));
+END
+$$;
+
+-- When a task that is due finds a token, where it is only that which keeps it.
+CREATE FUNCTION gristmill.refill(p_queue gristmill.queue, p_source text, p_now timestamptz)
+RETURNS timestamptz
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_one   record;
+    v_at    timestamptz;
+    v_due   boolean := false;
+    v_level smallint;
+BEGIN
+    IF p_queue.rate_tasks IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR v_one IN
+        SELECT b.grp, b.full_at FROM gristmill.bucket b
+         WHERE b.queue = p_queue.number AND b.full_at > p_now
+           AND (p_queue.rate_per_group OR b.grp = '')
+    LOOP
+        CONTINUE WHEN gristmill.tokens(p_queue.rate_tasks, p_queue.rate_time, p_queue.burst,
+                                       v_one.full_at, p_now) > 0;
+        IF p_queue.rate_per_group THEN
+            v_due := EXISTS (SELECT 1 FROM gristmill.of_group(p_queue.number, p_source,
+                                 v_one.grp, 1, '{}', p_now));
+        ELSE
+            LOOP
+                v_level := gristmill.next_level(p_queue.number, p_source, v_level);
+                EXIT WHEN v_level IS NULL OR v_due;
+                IF p_source IS NULL THEN
+                    v_due := EXISTS (SELECT 1 FROM gristmill.task t
+                         WHERE t.queue = p_queue.number AND NOT t.blocked
+                           AND t.priority = v_level AND t.run_at <= p_now);
+                ELSE
+                    v_due := EXISTS (SELECT 1 FROM gristmill.task t
+                         WHERE t.queue = p_queue.number AND t.source = p_source AND NOT t.blocked
+                           AND t.priority = v_level AND t.run_at <= p_now);
+                END IF;
+            END LOOP;
+        END IF;
+        IF v_due THEN
+            v_at := least(v_at, p_now + gristmill.span(gristmill.token_wait(p_queue.rate_tasks,
+                        p_queue.rate_time, p_queue.burst, v_one.full_at, p_now)));
+        END IF;
+    END LOOP;
+    RETURN v_at;
+END
+$$;
+
 -- Due tasks in claim order of groups that have room, but none of those in p_not. Looks
 -- at the front first, which is enough while few groups are full; then from group to
 -- group, so that a million tasks of full groups cost one look a group.
---   p_limit   most of a group
---   p_leased  how many of each are under lease, or picked
+--   p_leased  how many of each are under lease
+--   p_taken   how many of each are picked already
 CREATE FUNCTION gristmill.with_room(
-    p_queue integer, p_source text, p_limit integer, p_leased jsonb, p_max integer,
+    p_queue gristmill.queue, p_source text, p_leased jsonb, p_taken jsonb, p_max integer,
     p_not bigint[], p_now timestamptz
 ) RETURNS TABLE (id bigint, grp text, suspect boolean, bytes integer)
 LANGUAGE plpgsql AS $$
@@ -517,28 +674,34 @@ DECLARE
     v_left   integer := p_max;
     v_level  smallint;
     v_group  text;
-    v_running integer;
+    v_room   integer;
+    v_rooms  jsonb := '{}';
     v_entry  record;
     v_levels smallint[] := '{}';
     v_run_ats timestamptz[] := '{}';
     v_ids    bigint[] := '{}';
 BEGIN
     LOOP
-        v_level := gristmill.next_level(p_queue, p_source, v_level);
+        v_level := gristmill.next_level(p_queue.number, p_source, v_level);
         EXIT WHEN v_level IS NULL OR v_look <= 0;
         -- A source has an index of its own, and so a statement of its own.
         FOR v_entry IN
             SELECT t.id, coalesce(t.grp, '') AS grp, t.expiries > 0 AS suspect,
                    octet_length(t.payload) AS bytes
               FROM gristmill.task t
-             WHERE p_source IS NULL AND t.queue = p_queue AND NOT t.blocked
+             WHERE p_source IS NULL AND t.queue = p_queue.number AND NOT t.blocked
                AND t.priority = v_level AND t.run_at <= p_now
              ORDER BY t.run_at, t.id LIMIT v_look
         LOOP
             v_look := v_look - 1;
-            v_running := coalesce((p_leased ->> v_entry.grp)::integer, 0);
-            CONTINUE WHEN v_running >= p_limit OR v_entry.id = ANY (p_not);
-            p_leased := p_leased || jsonb_build_object(v_entry.grp, v_running + 1);
+            v_room := (v_rooms ->> v_entry.grp)::integer;
+            IF v_room IS NULL THEN
+                v_room := gristmill.room_of_group(p_queue, p_leased, v_entry.grp, p_now)
+                    - coalesce((p_taken ->> v_entry.grp)::integer, 0);
+                v_rooms := v_rooms || jsonb_build_object(v_entry.grp, v_room);
+            END IF;
+            CONTINUE WHEN v_room <= 0 OR v_entry.id = ANY (p_not);
+            v_rooms := v_rooms || jsonb_build_object(v_entry.grp, v_room - 1);
             p_not := p_not || v_entry.id;
             RETURN QUERY SELECT v_entry.id, v_entry.grp, v_entry.suspect, v_entry.bytes;
             v_left := v_left - 1;
@@ -551,14 +714,19 @@ BEGIN
                 SELECT t.id, coalesce(t.grp, '') AS grp, t.expiries > 0 AS suspect,
                        octet_length(t.payload) AS bytes
                   FROM gristmill.task t
-                 WHERE t.queue = p_queue AND t.source = p_source AND NOT t.blocked
+                 WHERE t.queue = p_queue.number AND t.source = p_source AND NOT t.blocked
                    AND t.priority = v_level AND t.run_at <= p_now
                  ORDER BY t.run_at, t.id LIMIT v_look
             LOOP
                 v_look := v_look - 1;
-                v_running := coalesce((p_leased ->> v_entry.grp)::integer, 0);
-                CONTINUE WHEN v_running >= p_limit OR v_entry.id = ANY (p_not);
-                p_leased := p_leased || jsonb_build_object(v_entry.grp, v_running + 1);
+                v_room := (v_rooms ->> v_entry.grp)::integer;
+                IF v_room IS NULL THEN
+                    v_room := gristmill.room_of_group(p_queue, p_leased, v_entry.grp, p_now)
+                        - coalesce((p_taken ->> v_entry.grp)::integer, 0);
+                    v_rooms := v_rooms || jsonb_build_object(v_entry.grp, v_room);
+                END IF;
+                CONTINUE WHEN v_room <= 0 OR v_entry.id = ANY (p_not);
+                v_rooms := v_rooms || jsonb_build_object(v_entry.grp, v_room - 1);
                 p_not := p_not || v_entry.id;
                 RETURN QUERY SELECT v_entry.id, v_entry.grp, v_entry.suspect, v_entry.bytes;
                 v_left := v_left - 1;
@@ -572,13 +740,15 @@ BEGIN
         RETURN;
     END IF;
     LOOP
-        v_group := gristmill.next_group(p_queue, p_source, v_group);
+        v_group := gristmill.next_group(p_queue.number, p_source, v_group);
         EXIT WHEN v_group IS NULL;
-        v_running := coalesce((p_leased ->> v_group)::integer, 0);
-        CONTINUE WHEN v_running >= p_limit;
+        v_room := coalesce((v_rooms ->> v_group)::integer,
+            gristmill.room_of_group(p_queue, p_leased, v_group, p_now)
+                - coalesce((p_taken ->> v_group)::integer, 0));
+        CONTINUE WHEN v_room <= 0;
         FOR v_entry IN
-            SELECT f.priority, f.run_at, f.id FROM gristmill.of_group(p_queue, p_source, v_group,
-                least(p_limit - v_running, v_left), p_not, p_now) f
+            SELECT f.priority, f.run_at, f.id FROM gristmill.of_group(p_queue.number, p_source, v_group,
+                least(v_room, v_left), p_not, p_now) f
         LOOP
             v_levels := v_levels || v_entry.priority;
             v_run_ats := v_run_ats || v_entry.run_at;
@@ -642,12 +812,12 @@ $$;
 -- into flight. The caller has the turn, so nobody else claims meanwhile. A suspect is
 -- taken alone, and bytes are bounded, as in pick.
 CREATE FUNCTION gristmill.pick_by_group(
-    p_queue integer, p_source text, p_limit integer, p_max integer, p_bytes bigint,
-    p_now timestamptz
+    p_queue gristmill.queue, p_source text, p_max integer, p_bytes bigint, p_now timestamptz
 ) RETURNS tid[]
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_leased jsonb := gristmill.leased_by_group(p_queue);
+    v_leased jsonb := '{}';
+    v_taken  jsonb := '{}';
     v_places tid[];
     v_place  tid[];
     v_passed bigint[] := '{}';
@@ -655,11 +825,14 @@ DECLARE
     v_again  boolean;
     v_one    record;
 BEGIN
+    IF p_queue.concurrency IS NOT NULL AND p_queue.concurrency_per_group THEN
+        v_leased := gristmill.leased_by_group(p_queue.number);
+    END IF;
     -- A task that an open transaction holds, or that had to be set aside, is passed by,
     -- and another one may have its room.
     FOR v_try IN 1..100 LOOP
         v_again := false;
-        FOR v_one IN SELECT * FROM gristmill.with_room(p_queue, p_source, p_limit, v_leased,
+        FOR v_one IN SELECT * FROM gristmill.with_room(p_queue, p_source, v_leased, v_taken,
                 p_max - coalesce(cardinality(v_places), 0), v_passed, p_now)
         LOOP
             IF v_places IS NOT NULL AND (v_one.suspect OR v_bytes + v_one.bytes > p_bytes) THEN
@@ -673,8 +846,8 @@ BEGIN
             END IF;
             v_places := v_places || v_place;
             v_bytes := v_bytes + v_one.bytes;
-            v_leased := v_leased || jsonb_build_object(v_one.grp,
-                coalesce((v_leased ->> v_one.grp)::integer, 0) + 1);
+            v_taken := v_taken || jsonb_build_object(v_one.grp,
+                coalesce((v_taken ->> v_one.grp)::integer, 0) + 1);
             IF v_one.suspect THEN
                 RETURN v_places;
             END IF;
@@ -773,7 +946,8 @@ BEGIN
         SELECT e.taken = 0, e.failed INTO v_hinted, v_failed
           FROM gristmill.expire(v_queue.number, p_leases, p_held, p_kept, v_now) e;
     END IF;
-    IF p_own AND NOT v_queue.frees AND NOT v_queue.durable_claims AND v_hinted THEN
+    IF p_own AND NOT v_queue.frees AND NOT v_queue.limited AND NOT v_queue.durable_claims
+       AND v_hinted THEN
         -- Not when leases were taken away: lost in a crash, this claim would
         -- leave their old tokens good again while others hold the tasks.
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -797,21 +971,24 @@ BEGIN
         END IF;
         v_any := true;
     ELSIF v_queue.grouped THEN
+        IF v_queue.count THEN
+            v_left := 1;
+        END IF;
+        -- The counts are statements of their own: they see what the turn before committed.
         IF gristmill.limited_turn(v_queue.number) THEN
-            v_places := gristmill.pick_by_group(v_queue.number, p_source, v_queue.concurrency,
-                CASE WHEN v_queue.count THEN 1 ELSE p_max END, p_bytes, v_now);
+            v_left := least(v_left, gristmill.room_of_queue(v_queue, v_now));
+            IF v_left > 0 THEN
+                v_places := gristmill.pick_by_group(v_queue, p_source, v_left, p_bytes, v_now);
+            END IF;
         END IF;
         v_any := true;
     ELSE
         IF v_queue.count THEN
             v_left := 1;
         END IF;
-        IF v_queue.concurrency IS NOT NULL THEN
-            -- The count is a statement of its own: it sees what the turn before committed.
-            -- Also what ran out counts until it is taken back.
+        IF v_queue.limited THEN
             IF gristmill.limited_turn(v_queue.number) THEN
-                v_left := greatest(0, least(v_left,
-                    v_queue.concurrency - gristmill.leased(v_queue.number)));
+                v_left := least(v_left, gristmill.room_of_queue(v_queue, v_now));
             ELSE
                 v_left := 0;
             END IF;
@@ -864,7 +1041,8 @@ BEGIN
                           AND d.lease / 3 > gristmill.span(p_held));
         END IF;
         RETURN QUERY SELECT v_now, v_micros, false,
-            gristmill.next_due(v_queue.number, p_source, v_now), v_swept, NULL::bigint,
+            least(gristmill.next_due(v_queue.number, p_source, v_now),
+                  gristmill.refill(v_queue, p_source, v_now)), v_swept, NULL::bigint,
             NULL::bytea, NULL::smallint, NULL::text, NULL::text, NULL::text, NULL::smallint,
             NULL::integer, NULL::integer, NULL::timestamptz, NULL::timestamptz,
             NULL::timestamptz, NULL::text, NULL::text, NULL::smallint, NULL::integer,
@@ -876,6 +1054,9 @@ BEGIN
         SELECT count(*) INTO v_count FROM gristmill.lease l
          WHERE l.queue = v_queue.number AND l.grp = v_group
            AND (SELECT d.until FROM gristmill.deadline d WHERE d.token = l.token) > v_now;
+    END IF;
+    IF v_queue.rate_tasks IS NOT NULL THEN
+        PERFORM gristmill.take_tokens(v_queue, v_places, v_now);
     END IF;
     IF v_any THEN
         DELETE FROM gristmill.delayed d
@@ -923,7 +1104,7 @@ BEGIN
                array_agg(g.id) FILTER (WHERE g.key IS NOT NULL),
                array_agg(g.key) FILTER (WHERE g.key IS NOT NULL),
                nullif(bool_or(g.checkpoint IS NOT NULL), false),
-               CASE WHEN v_queue.grouped AND v_queue.slots IS NULL
+               CASE WHEN v_queue.concurrency IS NOT NULL AND v_queue.concurrency_per_group
                     THEN array_agg(coalesce(g.grp, '')) END, array_agg(g.id),
                array_agg(g.task)
           FROM gone g

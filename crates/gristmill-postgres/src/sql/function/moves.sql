@@ -138,7 +138,8 @@ BEGIN
                    n.attempts AS next_attempts, n.expiries AS next_expiries,
                    n.started_releases AS next_releases, n.released, n.error AS last_error,
                    coalesce(t.said, t.error) AS error,
-                   q.grouped AS slotted, q.frees, q.keep_done IS NOT NULL AS is_kept,
+                   q.grouped AS slotted, q.frees, t.started,
+                   q.rate_tasks IS NOT NULL AS is_rated, q.rate_per_group, q.keep_done IS NOT NULL AS is_kept,
                    q.unique_active AS is_active,
                    -- One more attempt at the end: the last ten. A history that
                    -- cannot be one is left behind.
@@ -210,6 +211,11 @@ BEGIN
                    e.source, e.headers, e.settings, e.payload, e.prev_run_at, e.claimed_at, e.settled,
                    e.error, e.history, e.note, e.note_by, p_now
               FROM ended e WHERE e.became = 0 AND e.is_kept
+        ), returned AS (
+            INSERT INTO gristmill.refund (queue, grp)
+            SELECT e.queue, CASE WHEN e.rate_per_group THEN coalesce(e.grp, '') ELSE '' END
+              FROM ended e
+             WHERE e.is_rated AND e.outcome = 'release' AND NOT e.started AND e.became = 1
         ), counted AS (
             INSERT INTO gristmill.delta (at, queue, ready, delayed, processing, failed_now,
                 done_kept, done, retried, failed, released, expired, cancelled)

@@ -36,6 +36,44 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                           ELSE p_base << p_returns END END::bigint
 $$;
 
+-- A rate as a token bucket, kept as the instant at which it is full (policy/rate.rs has
+-- the same): p_tasks in p_time microseconds, at most p_burst at once.
+-- In what time so many tokens come, in whole microseconds.
+CREATE FUNCTION gristmill.token_time(p_tasks integer, p_time bigint, p_tokens bigint)
+RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT div(p_tokens::numeric * p_time + p_tasks - 1, p_tasks)::bigint
+$$;
+
+-- How far from full it is, in microseconds: never more than all of it, however far ahead
+-- the clock was that said so.
+CREATE FUNCTION gristmill.missing(
+    p_tasks integer, p_time bigint, p_burst integer, p_full_at timestamptz, p_now timestamptz
+) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT least(greatest(coalesce(extract(epoch FROM p_full_at - p_now) * 1000000, 0), 0),
+                 gristmill.token_time(p_tasks, p_time, p_burst))::bigint
+$$;
+
+-- How many tokens are there.
+CREATE FUNCTION gristmill.tokens(
+    p_tasks integer, p_time bigint, p_burst integer, p_full_at timestamptz, p_now timestamptz
+) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT greatest(0, div(p_burst::numeric * p_time
+        - gristmill.missing(p_tasks, p_time, p_burst, p_full_at, p_now)::numeric * p_tasks,
+        p_time))::integer
+$$;
+
+-- How many microseconds until there is one.
+CREATE FUNCTION gristmill.token_wait(
+    p_tasks integer, p_time bigint, p_burst integer, p_full_at timestamptz, p_now timestamptz
+) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT greatest(0, gristmill.missing(p_tasks, p_time, p_burst, p_full_at, p_now)
+        - div((p_burst - 1)::numeric * p_time, p_tasks))::bigint
+$$;
+
 -- What a task says in place of its queue's setting: a number from p_least on, or what
 -- the queue says. Whatever else stands there is not this function's to refuse, for it is
 -- asked for many tasks at once. Not for those that say nothing: it has the cost of an

@@ -7,6 +7,7 @@ CREATE FUNCTION gristmill.put_in_force(p_number integer, p_settings jsonb) RETUR
 LANGUAGE plpgsql AS $$
 DECLARE
     v_backoff jsonb := coalesce(p_settings -> 'backoff', '{}');
+    v_rate    jsonb := nullif(p_settings -> 'rate', 'null');
 BEGIN
     UPDATE gristmill.queue q SET
         lease = gristmill.span(coalesce((p_settings ->> 'lease')::bigint, 60000000)),
@@ -29,7 +30,16 @@ BEGIN
         slots = (p_settings ->> 'slots')::integer,
         concurrency = (p_settings ->> 'concurrency')::integer,
         concurrency_per_group = coalesce(p_settings ->> 'concurrency_per', 'queue') = 'group',
+        rate_tasks = (v_rate ->> 'tasks')::integer,
+        rate_time = (v_rate ->> 'per')::bigint,
+        -- Unless said, what the rate brings in a second.
+        burst = CASE WHEN v_rate IS NOT NULL THEN coalesce((p_settings ->> 'burst')::bigint,
+            div((v_rate ->> 'tasks')::numeric * 1000000 + (v_rate ->> 'per')::numeric - 1,
+                (v_rate ->> 'per')::numeric)) END,
+        rate_per_group = coalesce(p_settings ->> 'rate_per', 'queue') = 'group',
+        limited = v_rate IS NOT NULL OR p_settings ->> 'concurrency' IS NOT NULL,
         grouped = p_settings ->> 'slots' IS NOT NULL
+            OR v_rate IS NOT NULL AND coalesce(p_settings ->> 'rate_per', 'queue') = 'group'
             OR p_settings ->> 'concurrency' IS NOT NULL
                AND coalesce(p_settings ->> 'concurrency_per', 'queue') = 'group',
         frees = coalesce(p_settings ->> 'slots', p_settings ->> 'concurrency') IS NOT NULL,
@@ -63,6 +73,41 @@ EXCEPTION WHEN data_exception THEN
 END
 $$;
 
+-- A rate as it is stored: of a text such as 100/minute, or as an object of its parts.
+CREATE FUNCTION gristmill.stored_rate(p_said jsonb) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_text  text := p_said #>> '{}';
+    v_tasks numeric;
+    v_time  text;
+    v_per   bigint;
+BEGIN
+    IF jsonb_typeof(p_said) = 'object' THEN
+        v_text := concat(p_said ->> 'tasks', '/', p_said ->> 'per');
+    END IF;
+    BEGIN
+        v_tasks := split_part(v_text, '/', 1)::numeric;
+        v_time := btrim(split_part(v_text, '/', 2));
+        v_per := CASE
+            WHEN v_time IN ('s', 'second') THEN 1000000
+            WHEN v_time IN ('m', 'minute') THEN 60000000
+            WHEN v_time IN ('h', 'hour') THEN 3600000000
+            WHEN v_time IN ('d', 'day') THEN 86400000000
+            WHEN v_time ~ '^[0-9.]+$' THEN
+                (gristmill.stored_span('rate', to_jsonb(v_time::numeric)) #>> '{}')::bigint
+            ELSE (gristmill.stored_span('rate', to_jsonb(v_time)) #>> '{}')::bigint END;
+    EXCEPTION WHEN data_exception OR raise_exception OR sqlstate 'GM400' THEN
+        v_tasks := NULL;
+    END;
+    IF v_tasks IS NULL OR v_per IS NULL OR v_tasks <> trunc(v_tasks)
+       OR v_tasks NOT BETWEEN 1 AND 2147483647 OR v_tasks > v_per THEN
+        RAISE EXCEPTION 'rate is %: it is a number of tasks and a time, such as 100/minute, at most a million a second',
+            p_said USING ERRCODE = 'GM400', COLUMN = 'rate';
+    END IF;
+    RETURN jsonb_build_object('tasks', v_tasks::bigint, 'per', v_per);
+END
+$$;
+
 -- Settings as SQL says them, in the form that every program reads. What could
 -- not be read back, or could never work, is refused here: nothing else would
 -- before a worker stumbles over it.
@@ -83,10 +128,11 @@ BEGIN
         v_kind := CASE
             WHEN v_name IN ('lease', 'timeout', 'id_window', 'keep_done', 'keep_result', 'keep_failed',
                             'postpone_max', 'drain_within', 'max_wait') THEN 'span'
-            WHEN v_name IN ('max_attempts', 'capacity', 'batch_size', 'slots', 'concurrency',
+            WHEN v_name IN ('max_attempts', 'capacity', 'batch_size', 'slots', 'concurrency', 'burst',
                             'processors_min', 'processors_max', 'processors_weight') THEN 'number'
             WHEN v_name IN ('unique', 'on_duplicate', 'durability', 'claims',
-                            'concurrency_per') THEN 'string'
+                            'concurrency_per', 'rate_per') THEN 'string'
+            WHEN v_name = 'rate' THEN 'rate'
             WHEN v_name = 'count' THEN 'boolean'
             WHEN v_name IN ('backoff', 'bind') THEN 'object' END;
         IF v_kind IS NULL THEN
@@ -94,22 +140,26 @@ BEGIN
                 USING ERRCODE = 'GM400', COLUMN = 'settings';
         END IF;
         IF jsonb_typeof(v_value) = 'null' AND v_name IN (
-            'max_attempts', 'capacity', 'slots', 'concurrency', 'processors_max', 'keep_done',
-            'keep_result', 'keep_failed', 'postpone_max', 'drain_within', 'max_wait', 'bind') THEN
+            'max_attempts', 'capacity', 'slots', 'concurrency', 'rate', 'burst',
+            'processors_max', 'keep_done', 'keep_result', 'keep_failed', 'postpone_max', 'drain_within',
+            'max_wait', 'bind') THEN
             NULL; -- none, which these can be
         ELSIF v_kind = 'span' THEN
             v_value := gristmill.stored_span(v_name, v_value);
+        ELSIF v_kind = 'rate' THEN
+            v_value := gristmill.stored_rate(v_value);
         ELSIF jsonb_typeof(v_value) <> v_kind THEN
             v_fault := format('%s is %s: it is %s %s', v_name, v_value,
                               CASE v_kind WHEN 'object' THEN 'an' ELSE 'a' END, v_kind);
         ELSIF v_kind = 'number' AND (v_value::numeric <> trunc(v_value::numeric)
             OR v_value::numeric NOT BETWEEN CASE v_name WHEN 'processors_min' THEN 0 ELSE 1 END
                AND CASE v_name WHEN 'batch_size' THEN 1000 WHEN 'slots' THEN 10000
-                               WHEN 'concurrency' THEN 100000
+                               WHEN 'concurrency' THEN 100000 WHEN 'burst' THEN 1000000
                                WHEN 'capacity' THEN 9007199254740992 ELSE 2147483647 END) THEN
             v_fault := format('%s cannot be %s', v_name, v_value);
         ELSIF (v_name = 'unique' AND v_value #>> '{}' NOT IN ('pending', 'active'))
            OR (v_name = 'durability' AND v_value #>> '{}' NOT IN ('full', 'relaxed'))
+           OR (v_name = 'rate_per' AND v_value #>> '{}' NOT IN ('queue', 'group'))
            OR (v_name = 'concurrency_per' AND v_value #>> '{}' NOT IN ('queue', 'group'))
            OR (v_name = 'claims' AND v_value #>> '{}' NOT IN ('async', 'durable'))
            OR (v_name = 'on_duplicate'
@@ -142,6 +192,13 @@ BEGIN
             THEN 'processors_max is below processors_min'
         WHEN v_stored ->> 'concurrency' IS NOT NULL AND v_stored ->> 'slots' IS NOT NULL
             THEN 'concurrency and slots both limit what runs at once: say one of them'
+        WHEN v_stored ->> 'rate' IS NOT NULL AND v_stored ->> 'slots' IS NOT NULL
+            THEN 'a queue with slots cannot have a rate: say concurrency instead'
+        WHEN (v_stored ->> 'burst')::numeric * (v_stored -> 'rate' ->> 'per')::numeric
+            > 31622400000000 * (v_stored -> 'rate' ->> 'tasks')::numeric
+            THEN 'burst is more than the rate brings in a year'
+        WHEN v_stored ->> 'burst' IS NOT NULL AND v_stored ->> 'rate' IS NULL
+            THEN 'burst is said of a rate, and there is none: say both or neither'
         WHEN v_stored ->> 'unique' = 'active' AND v_stored ->> 'on_duplicate' <> 'skip'
             THEN 'on_duplicate needs unique pending: a running task cannot be changed' END);
     IF v_fault IS NOT NULL THEN

@@ -59,6 +59,13 @@ CREATE TABLE gristmill.queue (
     slots          integer,
     concurrency    integer,
     concurrency_per_group boolean NOT NULL DEFAULT false,
+    -- So many tasks in so many microseconds.
+    rate_tasks     integer,
+    rate_time      bigint,
+    burst          integer,
+    rate_per_group boolean  NOT NULL DEFAULT false,
+    -- A claim may have to leave tasks that are due: claims take turns.
+    limited        boolean  NOT NULL DEFAULT false,
     -- Claims look at groups: tasks have to be in the group index.
     grouped        boolean  NOT NULL DEFAULT false,
     -- The end of an attempt makes room for another task.
@@ -274,16 +281,32 @@ CREATE UNIQUE INDEX lease_slot ON gristmill.lease (queue, grp, slot) WHERE slot 
 CREATE INDEX lease_group ON gristmill.lease (queue, grp) WHERE grp IS NOT NULL;
 
 -- Where claims are limited: whoever claims updates the row of what the limit is of, so
--- that one comes after the other, also one with an older snapshot, which fails.
+-- that one comes after the other, also one with an older snapshot, which fails. Of a rate
+-- it also says when the bucket is full again (null: it is). '' is the queue's own, and
+-- that of tasks without a group.
 CREATE TABLE gristmill.bucket (
-    queue integer NOT NULL,
-    grp   text COLLATE "C" NOT NULL,
-    turns bigint  NOT NULL DEFAULT 0,
+    queue   integer NOT NULL,
+    grp     text COLLATE "C" NOT NULL,
+    turns   bigint  NOT NULL DEFAULT 0,
+    full_at timestamptz,
     PRIMARY KEY (queue, grp)
 ) WITH (
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0
 );
+
+CREATE INDEX bucket_full ON gristmill.bucket (queue, full_at);
+
+-- Tokens of tasks that never started, given back: the next claim of the queue puts them
+-- into their buckets, so that no settlement waits for a claim.
+CREATE TABLE gristmill.refund (
+    queue integer NOT NULL,
+    grp   text COLLATE "C" NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX refund_queue ON gristmill.refund (queue);
 
 -- When a lease ends, and how long it was made for. Apart from the lease, so that
 -- a heartbeat does not touch the row that a settlement needs: a handler may

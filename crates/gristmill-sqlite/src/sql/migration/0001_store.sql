@@ -134,6 +134,15 @@ CREATE INDEX gristmill_lease_group ON gristmill_lease (queue, grp, until);
 CREATE UNIQUE INDEX gristmill_lease_slot ON gristmill_lease (queue, grp, slot)
     WHERE slot IS NOT NULL;
 
+-- The buckets of queues that have a rate: when each is full again ('' for the queue's
+-- own, and for tasks without a group). One that is missing is full.
+CREATE TABLE gristmill_bucket (
+    queue   INTEGER NOT NULL,
+    grp     TEXT    NOT NULL,
+    full_at INTEGER NOT NULL,
+    PRIMARY KEY (queue, grp)
+) WITHOUT ROWID;
+
 -- Done and resolved tasks that their queue keeps: in no claim, key or
 -- capacity index.
 CREATE TABLE gristmill_done (

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use gristmill_core::policy::rate::may_wait_for_a_token;
 use gristmill_core::{ClaimRequest, StoreError, Token};
 
 use crate::worker::claim::served::{Busy, Served};
@@ -29,6 +30,8 @@ pub(crate) struct Look {
     pub(crate) next_due: Option<Duration>,
     /// How long leases that ran out are still spared.
     pub(crate) held_back: Option<Duration>,
+    /// How long until there may be a token for tasks that are due.
+    pub(crate) refill: Option<Duration>,
 }
 
 impl Shared {
@@ -39,7 +42,8 @@ impl Shared {
         served: &Arc<Served>,
         ahead: bool,
     ) -> Result<Look, StoreError> {
-        let nothing = Look { found: None, skipped: false, next_due: None, held_back: None };
+        let nothing =
+            Look { found: None, skipped: false, next_due: None, held_back: None, refill: None };
         let queue = self.queues.get(&served.name).await?;
         let settings = &queue.settings;
         let one_at_a_time = settings.one_at_a_time();
@@ -83,7 +87,8 @@ impl Shared {
         served.claimed(max, claim.tasks.len(), store.limits().claim_tasks);
         if claim.tasks.is_empty() {
             let (next_due, held_back) = (claim.next_due, claim.held_back);
-            return Ok(Look { next_due, held_back, ..nothing });
+            let refill = next_due.filter(|due| may_wait_for_a_token(settings, *due));
+            return Ok(Look { next_due, held_back, refill, ..nothing });
         }
         let lease = Arc::new(Lease::new(self.mill.clone(), token, claim.tasks.len()));
         self.heartbeat.hold(&lease, claim.lease, sent);

@@ -26,6 +26,8 @@ pub(crate) struct Processor {
     number: usize,
     turns: Turns,
     pause: Pause,
+    /// Draining, it waited for a token, and looks again.
+    refilled: bool,
 }
 
 /// What a look at the store came to.
@@ -42,13 +44,15 @@ struct Idleness {
     look_again: Duration,
     /// Leases ran out, and are taken back after this time.
     held_back: Option<Duration>,
+    /// Tasks are due, and there may be a token for one after this time.
+    refill: Option<Duration>,
 }
 
 impl Processor {
     pub(crate) fn new(shared: Arc<Shared>, number: usize) -> Self {
         // Each begins elsewhere in the rotation.
         let pause = Pause::of(&shared.worker, number);
-        Processor { turns: Turns::from(number), shared, number, pause }
+        Processor { turns: Turns::from(number), shared, number, pause, refilled: false }
     }
 
     /// Runs until the stop, until there should be fewer processors or,
@@ -74,6 +78,7 @@ impl Processor {
                 Some(found) => found,
                 None => match self.next(&mut before).await? {
                     Some(found) => found,
+                    None if std::mem::take(&mut self.refilled) => continue,
                     None if self.shared.terms.drain => return Ok(()),
                     None => continue,
                 },
@@ -166,7 +171,18 @@ impl Processor {
                     }
                     Box::pin(self.again(&mut None)).await
                 }
-                _ => Ok(None),
+                // What is due and waits for its rate is part of what is to be drained.
+                _ => match idle.refill {
+                    Some(refill) => {
+                        tokio::select! {
+                            () = self.shared.timer.sleep(refill) => {}
+                            () = self.shared.stop.asked() => {}
+                        }
+                        self.refilled = true;
+                        Ok(None)
+                    }
+                    None => Ok(None),
+                },
             };
         }
         self.wait(wish, (mark, idle)).await
@@ -278,7 +294,7 @@ impl Processor {
     async fn look(&mut self, ahead: bool) -> Result<Looked, StoreError> {
         let post = Post::of(&self.shared, self.number);
         self.shared.cycles.posted(self.number, post.name());
-        let mut idle = Idleness { look_again: LOOK_AGAIN, held_back: None };
+        let mut idle = Idleness { look_again: LOOK_AGAIN, held_back: None, refill: None };
         let mut failed = None;
         let order = post.order(&self.shared);
         for _ in 0..order.len() {
@@ -299,6 +315,7 @@ impl Processor {
                     let due = look.next_due.into_iter().chain(look.held_back);
                     idle.look_again = due.fold(idle.look_again, Duration::min);
                     idle.held_back = idle.held_back.into_iter().chain(look.held_back).min();
+                    idle.refill = idle.refill.into_iter().chain(look.refill).min();
                 }
                 Err(error) => failed = Some(error),
             }

@@ -80,6 +80,13 @@ impl Flawed {
     fn mishear_settings(&self, settings: &mut SettingsPatch) {
         match self.defect {
             Some(Defect::IgnoresCapacity) => settings.capacity = None,
+            Some(Defect::IgnoresRate) => {
+                settings.rate = None;
+                settings.burst = None;
+            }
+            Some(Defect::DoublesTheBurst) => {
+                settings.burst = settings.burst.map(|some| some.map(|n| n * 2));
+            }
             Some(Defect::IgnoresConcurrency) => settings.concurrency = None,
             Some(Defect::LimitsGroupsTogether) => settings.concurrency_per = None,
             Some(Defect::CapacityIsOneMore) => {

@@ -15,8 +15,9 @@ use crate::config::{Config, QueuePlace};
 use crate::deck::{Deck, Services};
 use crate::error::Result;
 use crate::item::EnrichItem;
+use crate::page::StatusPage;
 use crate::source::FetchSource;
-use crate::{db, queue};
+use crate::{db, queue, stuck};
 
 /// The application, opened.
 #[derive(Debug, Clone)]
@@ -104,6 +105,24 @@ impl App {
         stop: impl Future<Output = ()> + Send,
         force: impl Future<Output = ()> + Send + 'static,
     ) -> Result<WorkReport> {
+        if self.config.queue == QueuePlace::Memory {
+            stuck::reset_all(&self.deck).await?;
+        }
+        let page = match self.config.status {
+            Some(address) => {
+                let page = StatusPage::listen(address, self.deck.clone(), self.mill.clone());
+                Some(page.await?)
+            }
+            None => None,
+        };
+        if let Some(page) = &page {
+            tracing::info!(url = %format!("http://{}/", page.address), "the status page");
+        }
+        tracing::info!(
+            database = %self.config.database.display(),
+            queues = ?self.config.queue,
+            "running; Ctrl-C stops"
+        );
         let stopping = watch::Sender::new(false);
         let asked = |mut stopping: watch::Receiver<bool>| async move {
             // A sender that is gone says the same.

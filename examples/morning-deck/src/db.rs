@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use gristmill::sqlite::rusqlite::{self, Connection, Transaction, TransactionBehavior};
 
+use crate::status::{BRIEFING, ITEM, SOURCE};
+
+/// For a file that was made before failures were counted.
+const ATTEMPTS_ADD: &str = include_str!("sql/attempts_add.sql");
 const SCHEMA: &str = include_str!("sql/schema.sql");
 
 /// As long as the queue itself waits for another's write.
@@ -21,7 +25,16 @@ pub fn open(path: &Path) -> rusqlite::Result<Connection> {
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "foreign_keys", true)?;
     db.set_prepared_statement_cache_capacity(64);
-    db.execute_batch(SCHEMA)?;
+    // Two programs may open it at once.
+    let mut db = db;
+    let transaction = begin(&mut db)?;
+    transaction.execute_batch(SCHEMA)?;
+    for flow in [SOURCE, ITEM, BRIEFING] {
+        if !transaction.column_exists(None, flow.table, "attempts")? {
+            transaction.execute_batch(&ATTEMPTS_ADD.replace("{table}", flow.table))?;
+        }
+    }
+    transaction.commit()?;
     Ok(db)
 }
 

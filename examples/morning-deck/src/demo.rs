@@ -1,6 +1,7 @@
 //! The demonstration: local servers with news that keep coming, and two readers
 //! who want them.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,7 +118,12 @@ impl Servers {
                         shown += 1;
                         let subject = mail.header("Subject").unwrap_or("");
                         let text = mail.text.trim_end().replace('\n', "\n    | ");
-                        println!("    | mail to {}: {subject}\n    |\n    | {text}", mail.to);
+                        let mail = &mail.to;
+                        // Who closed the output wants to see no more.
+                        let _ = writeln!(
+                            std::io::stdout(),
+                            "    | mail to {mail}: {subject}\n    |\n    | {text}"
+                        );
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! News items: which are to be enriched, and what became of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gristmill::Timestamp;
@@ -20,6 +21,12 @@ const ITEM_ENRICHED: &str = include_str!("sql/item_enriched.sql");
 
 /// An item with less text than this has its page fetched as well.
 pub const ENOUGH_TEXT: usize = 2_000;
+
+/// An item that failed so often waits for a person.
+pub const MOST_FAILURES: u32 = 3;
+
+/// How long an item that failed waits before it is found again, for each failure.
+pub const RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// An item as its enrichment needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,12 +63,14 @@ impl Stage for EnrichItem {
         self.row
     }
 
-    /// New items that their readers can pay for, oldest first.
-    fn due(db: &Connection, _now: Timestamp, limit: usize) -> Result<Vec<Self>> {
+    /// New items that their readers can pay for, oldest first, and those that failed
+    /// not too often.
+    fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Self>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut statement = db.prepare_cached(ITEM_DUE)?;
-        let rows =
-            statement.query_map(params![limit], |row| Ok(EnrichItem { row: row.get(0)? }))?;
+        let wait = i64::try_from(RETRY_AFTER.as_micros()).unwrap_or(i64::MAX);
+        let values = params![limit, MOST_FAILURES, now.as_micros(), wait];
+        let rows = statement.query_map(values, |row| Ok(EnrichItem { row: row.get(0)? }))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 

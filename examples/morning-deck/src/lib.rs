@@ -20,6 +20,8 @@ pub mod local;
 pub mod log;
 pub mod mail;
 mod markup;
+pub mod overview;
+pub mod page;
 pub mod queue;
 pub mod quoted;
 pub mod reader;

@@ -3,6 +3,7 @@
 //! Small on purpose. A service would use the subscriber it has anyway.
 
 use std::fmt::{self, Write as _};
+use std::io::Write as _;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -36,7 +37,8 @@ impl Subscriber for Stderr {
         let clock = jiff::Zoned::now().strftime("%H:%M:%S%.3f").to_string();
         let level = event.metadata().level();
         let part = event.metadata().target().rsplit("::").next().unwrap_or("");
-        eprintln!("{clock} {level:<5} {part:<9} {message}{fields}");
+        // Whoever closed it wants no more of it.
+        let _ = writeln!(std::io::stderr(), "{clock} {level:<5} {part:<9} {message}{fields}");
     }
 
     // Spans are not enabled, so nobody asks for one.

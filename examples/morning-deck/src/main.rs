@@ -1,6 +1,9 @@
 //! Morning Deck as a program: the demonstration, or the service on a
 //! configuration of one's own.
 
+mod admin;
+mod out;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,6 +22,9 @@ use morning_deck::http::Client;
 use morning_deck::log;
 use morning_deck::search::Search;
 use morning_deck::smtp::Mailer;
+
+use admin::{Add, Anew};
+use out::say;
 
 /// Fetches sources, enriches news and mails briefings.
 #[derive(Debug, Parser)]
@@ -48,8 +54,51 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Add a reader, a source, a briefing, or credits
+    Add {
+        #[command(flatten)]
+        place: Place,
+        #[command(subcommand)]
+        what: Add,
+    },
+    /// Show how everything stands: rows, queues, readers, next briefings, failures
+    Status {
+        #[command(flatten)]
+        place: Place,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let what failed begin anew
+    Retry {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        what: Anew,
+    },
     /// List every property with its default and its environment variable
     Properties,
+}
+
+/// Where the deck is.
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// The configuration of the program that runs
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The file, instead of the configuration's
+    #[arg(long, global = true, value_name = "PATH")]
+    db: Option<PathBuf>,
+}
+
+impl Place {
+    fn config(&self) -> Result<Config> {
+        let mut config = Config::load(self.config.as_deref(), std::env::vars())?;
+        if let Some(path) = &self.db {
+            config.database.clone_from(path);
+        }
+        Ok(config)
+    }
 }
 
 #[tokio::main]
@@ -60,6 +109,16 @@ async fn main() -> ExitCode {
         None => demo(false, None).await,
         Some(Command::Demo { memory, db }) => demo(memory, db).await,
         Some(Command::Run { config }) => run(config).await,
+        Some(Command::Add { place, what }) => {
+            place.config().and_then(|config| admin::add(&config, &what))
+        }
+        Some(Command::Status { place, json }) => match place.config() {
+            Ok(config) => admin::status(&config, json).await,
+            Err(error) => Err(error),
+        },
+        Some(Command::Retry { place, what }) => {
+            place.config().and_then(|config| admin::retry(&config, &what))
+        }
         Some(Command::Properties) => properties(),
     };
     match ran {
@@ -73,7 +132,7 @@ async fn main() -> ExitCode {
 
 fn properties() -> Result<()> {
     for property in PROPERTIES {
-        println!("{:<57} {:<26} {}", property.name, property.default, property.variable());
+        say!("{:<57} {:<26} {}", property.name, property.default, property.variable())?;
     }
     Ok(())
 }
@@ -93,11 +152,13 @@ async fn demo(memory: bool, db: Option<PathBuf>) -> Result<()> {
     if memory {
         config.queue = QueuePlace::Memory;
     }
+    // Anybody may look while it runs.
+    config.status = config.status.or(Some(([127, 0, 0, 1], 0).into()));
     config.mail = Some(("127.0.0.1".to_owned(), servers.mail.port()));
     config.search = config.search.map(|_| servers.web.url(""));
     let app = open(config).await?;
     let known = demo::seed(&app.deck, &servers).await?;
-    println!("morning-deck: two readers, four sources each, local servers. Ctrl-C stops it.");
+    say!("morning-deck: two readers, four sources each, local servers. Ctrl-C stops it.")?;
     tokio::select! {
         served = serve(&app) => served,
         () = servers.keep_going(known) => Ok(()),
@@ -113,8 +174,13 @@ async fn open(config: Config) -> Result<App> {
         from,
         timeout: Duration::from_secs(30),
     });
-    let search = config.search.clone().map(|url| Search { url, client: Client::default() });
-    let services = Services { web: Client::default(), ai: Arc::new(WordCounter), mailer, search };
+    let web = match &config.authorities {
+        Some(path) => Client::with_authorities(path)?,
+        None => Client::default(),
+    };
+    let key = config.search_key.clone();
+    let search = config.search.clone().map(|url| Search { url, client: web.clone(), key });
+    let services = Services { web, ai: Arc::new(WordCounter), mailer, search };
     App::open(config, Arc::new(SystemClock::default()), services).await
 }
 
@@ -125,10 +191,13 @@ async fn serve(app: &App) -> Result<()> {
     let report = app.run(signals.asked(), signals.forced()).await?;
     signals.ended(&report);
     app.close().await?;
-    println!(
+    say!(
         "morning-deck: stopped; {} tasks done, {} failed, {} given back, {} left running",
-        report.done, report.not_done, report.released, report.left.running
-    );
+        report.done,
+        report.not_done,
+        report.released,
+        report.left.running
+    )?;
     Ok(())
 }
 

@@ -50,14 +50,17 @@ pub fn schedules<S: Stage + TaskType>(app: &App, serving: &Serving) -> [NewSched
 
 /// Puts what is due while the queue has room; the rest stays as it is.
 async fn find<S: Stage + TaskType>(deck: Arc<Deck>, finding: Finding, limit: usize) -> Result<()> {
-    if !finding.can_accept().await? {
-        return Ok(());
-    }
-    for task in deck.transact(move |db, now| S::due(db, now, limit)).await? {
-        if !finding.can_accept().await? {
-            break;
+    // A full look is followed by another: there may be more.
+    let mut full = true;
+    while full && finding.can_accept().await? {
+        let due = deck.transact(move |db, now| S::due(db, now, limit)).await?;
+        full = due.len() >= limit;
+        for task in due {
+            if !finding.can_accept().await? {
+                return Ok(());
+            }
+            put(&deck, &finding, task).await?;
         }
-        put(&deck, &finding, task).await?;
     }
     Ok(())
 }

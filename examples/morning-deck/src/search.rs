@@ -22,6 +22,8 @@ pub struct Search {
     pub url: String,
     /// What talks to it.
     pub client: Client,
+    /// The key that it asks for, if it does.
+    pub key: Option<String>,
 }
 
 /// An item as the index has it.
@@ -44,7 +46,8 @@ pub async fn index(deck: &Arc<Deck>) -> Result<()> {
         return Ok(());
     }
     let url = format!("{}/indexes/news_items/documents", search.url.trim_end_matches('/'));
-    search.client.post_json(&url, &serde_json::to_string(&documents)?).await?;
+    let json = serde_json::to_string(&documents)?;
+    search.client.post_json(&url, search.key.as_deref(), &json).await?;
     deck.transact(move |db, now| {
         let mut statement = db.prepare_cached(ITEM_INDEXED)?;
         for document in &documents {

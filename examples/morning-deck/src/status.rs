@@ -7,12 +7,16 @@
 //!     └─────────┴───────────┘  recovery, when nobody is at the row any more
 //! ```
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use gristmill::Timestamp;
 use gristmill::sqlite::rusqlite::{self, Connection, params};
 
 const STATUS_SET: &str = include_str!("sql/status_set.sql");
+const STATUS_RETRY: &str = include_str!("sql/status_retry.sql");
+const STATUS_COUNT: &str = include_str!("sql/status_count.sql");
+const STATUS_ERRORS: &str = include_str!("sql/status_errors.sql");
 const STATUS_STUCK: &str = include_str!("sql/status_stuck.sql");
 const STATUS_RESET: &str = include_str!("sql/status_reset.sql");
 
@@ -65,7 +69,7 @@ impl Flow {
     ) -> rusqlite::Result<bool> {
         let from = serde_json::json!(from).to_string();
         let sql = STATUS_SET.replace("{table}", self.table);
-        let values = params![row, to, now.as_micros(), error, from];
+        let values = params![row, to, now.as_micros(), error, from, self.ended];
         Ok(db.prepare_cached(&sql)?.execute(values)? > 0)
     }
 
@@ -106,6 +110,47 @@ impl Flow {
         now: Timestamp,
     ) -> rusqlite::Result<bool> {
         self.set(db, row, &[self.queued, self.working], (ERROR, Some(why)), now)
+    }
+
+    /// What failed begins anew: all of it, or one row. Returns how many.
+    pub fn retry(
+        &self,
+        db: &Connection,
+        row: Option<i64>,
+        now: Timestamp,
+    ) -> rusqlite::Result<usize> {
+        let sql = STATUS_RETRY.replace("{table}", self.table);
+        db.prepare_cached(&sql)?.execute(params![self.first, now.as_micros(), row])
+    }
+
+    /// How many rows have each status, in the order of the statuses.
+    pub fn count(&self, db: &Connection) -> rusqlite::Result<Vec<(&'static str, u64)>> {
+        let sql = STATUS_COUNT.replace("{table}", self.table);
+        let mut statement = db.prepare_cached(&sql)?;
+        let rows = statement.query_map([], |row| {
+            Ok((row.get(0)?, u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default()))
+        })?;
+        let counted: HashMap<String, u64> = rows.collect::<rusqlite::Result<_>>()?;
+        let ended = Some(self.ended).filter(|ended| *ended != self.first);
+        let all = [Some(self.first), Some(self.queued), Some(self.working), ended, Some(ERROR)];
+        Ok(all
+            .into_iter()
+            .flatten()
+            .map(|name| (name, counted.get(name).copied().unwrap_or(0)))
+            .collect())
+    }
+
+    /// The last rows that failed: number, failures, and why.
+    pub fn errors(
+        &self,
+        db: &Connection,
+        limit: u32,
+    ) -> rusqlite::Result<Vec<(i64, u32, Option<String>)>> {
+        let sql = STATUS_ERRORS.replace("{table}", self.table);
+        let mut statement = db.prepare_cached(&sql)?;
+        let rows =
+            statement.query_map([limit], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        rows.collect()
     }
 
     /// Rows that have been between two ends for longer than this.
@@ -152,11 +197,13 @@ mod tests {
 
     fn table(rows: &[(i64, &str, u32)]) -> Connection {
         let db = Connection::open_in_memory().expect("a database");
-        db.execute_batch("CREATE TABLE source (id INTEGER PRIMARY KEY, status, status_at, error)")
-            .expect("a table");
+        db.execute_batch(
+            "CREATE TABLE source (id INTEGER PRIMARY KEY, status, status_at, error, attempts)",
+        )
+        .expect("a table");
         for (id, status, minute) in rows {
             let values = params![id, status, at(*minute).as_micros()];
-            db.execute("INSERT INTO source VALUES (?1, ?2, ?3, NULL)", values).expect("a row");
+            db.execute("INSERT INTO source VALUES (?1, ?2, ?3, NULL, 0)", values).expect("a row");
         }
         db
     }

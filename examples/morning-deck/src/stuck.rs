@@ -7,7 +7,11 @@ use async_trait::async_trait;
 use gristmill::recovery::{RowsError, StuckRows};
 
 use crate::deck::Deck;
-use crate::status::Flow;
+use crate::error::Result;
+use crate::status::{BRIEFING, Flow, ITEM, SOURCE};
+
+/// Rows in one step.
+const PAGE: usize = 500;
 
 /// The rows of one table.
 #[derive(Debug)]
@@ -40,4 +44,30 @@ impl StuckRows for Rows {
             self.deck.transact(move |db, now| Ok(flow.reset(db, (now, older_than), &keys)? as u64));
         reset.await
     }
+}
+
+/// At the start of a process whose queues live in memory: nobody can be at any row that
+/// says so, for the queues went with the process before.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn reset_all(deck: &Arc<Deck>) -> Result<usize> {
+    let reset = deck.transact(|db, now| {
+        let mut count = 0;
+        for flow in [SOURCE, ITEM, BRIEFING] {
+            loop {
+                let rows = flow.stuck(db, (now, Duration::ZERO), 0, PAGE)?;
+                count += flow.reset(db, (now, Duration::ZERO), &rows)?;
+                if rows.len() < PAGE {
+                    break;
+                }
+            }
+        }
+        Ok(count)
+    });
+    let count = reset.await?;
+    if count > 0 {
+        tracing::info!(rows = count, "begin anew: the process before was at them");
+    }
+    Ok(count)
 }

@@ -13,6 +13,8 @@ const DAILY_GRACE: SignedDuration = SignedDuration::from_hours(1);
 const WEEKLY_GRACE: SignedDuration = SignedDuration::from_hours(3 * 24);
 /// Days back that may be within the grace.
 const LOOK_BACK: i8 = 4;
+/// Days ahead in which even a weekly one that came today comes again.
+const LOOK_AHEAD: i8 = 8;
 
 /// When a briefing is wanted.
 #[derive(Debug, Clone)]
@@ -55,6 +57,23 @@ impl Timing {
     }
 }
 
+impl Timing {
+    /// When it comes next, if it is not due now; `last_day` as above.
+    pub fn next(&self, now: Timestamp, last_day: Option<Date>) -> Option<jiff::Zoned> {
+        if self.due_day(now, last_day).is_some() {
+            return Some(now.to_zoned(self.zone.clone()));
+        }
+        let today = now.to_zoned(self.zone.clone()).date();
+        let days = (0..=LOOK_AHEAD).filter_map(|ahead| today.checked_add(ahead.days()).ok());
+        let wanted = days
+            .filter(|day| self.weekday.is_none_or(|weekday| day.weekday() == weekday))
+            .filter(|day| last_day.is_none_or(|last| last < *day))
+            .filter_map(|day| day.to_datetime(self.at).to_zoned(self.zone.clone()).ok());
+        let mut wanted = wanted.filter(|wanted| wanted.timestamp() > now);
+        wanted.next()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +110,23 @@ mod tests {
             assert_eq!(athens.due_day(when, today), None, "{when}");
         }
         assert_eq!(athens.due_day(now("2026-01-06T05:00:00Z"), today), Some(date(2026, 1, 6)));
+    }
+
+    #[test]
+    fn the_next_one_is_today_tomorrow_or_next_week() {
+        let athens = daily("Europe/Athens", time(7, 0, 0, 0));
+        let next = |timing: &Timing, at: &str, last| {
+            timing.next(now(at), last).map(|next| next.datetime().to_string())
+        };
+        let told = |text: &str| Some(text.to_owned());
+        let yesterday = Some(date(2026, 1, 4));
+        let today = Some(date(2026, 1, 5));
+        let seven = "2026-01-05T07:00:00";
+        assert_eq!(next(&athens, "2026-01-05T04:00:00Z", yesterday), told(seven));
+        assert_eq!(next(&athens, "2026-01-05T06:00:00Z", yesterday), told("2026-01-05T08:00:00"));
+        assert_eq!(next(&athens, "2026-01-05T06:00:00Z", today), told("2026-01-06T07:00:00"));
+        let weekly = Timing { weekday: Some(Weekday::Monday), ..athens };
+        assert_eq!(next(&weekly, "2026-01-05T06:00:00Z", today), told("2026-01-12T07:00:00"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod file;
 mod property;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -61,6 +62,12 @@ pub struct Config {
     pub mail_from: String,
     /// The search server, if there is one.
     pub search: Option<String>,
+    /// The search server's key, if it asks for one.
+    pub search_key: Option<String>,
+    /// Where the status page is, if anywhere.
+    pub status: Option<SocketAddr>,
+    /// The authorities whose certificates are believed, instead of the public ones.
+    pub authorities: Option<PathBuf>,
 }
 
 /// What is wrong with a configuration: all of it.
@@ -154,6 +161,10 @@ impl Config {
             search: values
                 .boolean("application.search.enabled")
                 .then(|| values.text("application.search.url")),
+            search_key: values.said("application.search.key"),
+            // Checked as it was said.
+            status: values.said("application.status.listen").and_then(|said| said.parse().ok()),
+            authorities: values.said("application.tls.authorities").map(PathBuf::from),
         };
         let mistakes = values.mistakes();
         if mistakes.is_empty() { Ok(config) } else { Err(Mistakes(mistakes)) }

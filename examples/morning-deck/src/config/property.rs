@@ -1,10 +1,11 @@
 //! The properties by name, with their defaults and what they accept.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::smtp;
-use crate::url::Url;
+use crate::url;
 
 /// A property.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,8 @@ enum Accepts {
     Text,
     Address,
     Url,
+    MayBeEmpty,
+    Listen,
 }
 
 const fn property(name: &'static str, default: &'static str, accepts: Accepts) -> Property {
@@ -67,11 +70,20 @@ pub const PROPERTIES: &[Property] = &[
     property("application.mail.port", "25", Accepts::Number(1, 65_535)),
     property("application.mail.from", "morning-deck@example.com", Accepts::Address),
     property("application.search.enabled", "false", Accepts::Boolean),
+    property("application.search.key", "", Accepts::MayBeEmpty),
+    property("application.status.listen", "", Accepts::Listen),
+    property("application.tls.authorities", "", Accepts::MayBeEmpty),
     property("application.search.url", "http://localhost:7700", Accepts::Url),
 ];
 
 /// Variables under these names are ours: an unknown one is a slip of the pen.
-const OURS: &[&str] = &["APPLICATION_JOBS_", "APPLICATION_MAIL_", "APPLICATION_SEARCH_"];
+const OURS: &[&str] = &[
+    "APPLICATION_JOBS_",
+    "APPLICATION_MAIL_",
+    "APPLICATION_SEARCH_",
+    "APPLICATION_STATUS_",
+    "APPLICATION_TLS_",
+];
 
 impl Property {
     /// Its name in the environment.
@@ -94,7 +106,13 @@ impl Property {
             Accepts::Text if value.is_empty() => Err("it must not be empty".to_owned()),
             Accepts::Text => Ok(()),
             Accepts::Address => smtp::check_address(value).map_err(|error| error.to_string()),
-            Accepts::Url => value.parse::<Url>().map(drop),
+            Accepts::Url => url::check(value),
+            Accepts::MayBeEmpty => Ok(()),
+            Accepts::Listen if value.is_empty() => Ok(()),
+            Accepts::Listen => match value.parse::<SocketAddr>() {
+                Ok(_) => Ok(()),
+                Err(_) => Err("it must be an address and a port, as 127.0.0.1:8080".to_owned()),
+            },
         }
     }
 }
@@ -140,6 +158,11 @@ impl Values {
         let default = PROPERTIES.iter().find(|property| property.name == name);
         let default = || default.map_or_else(String::new, |property| property.default.to_owned());
         self.said.get(name).cloned().unwrap_or_else(default)
+    }
+
+    /// None where it is empty.
+    pub(super) fn said(&self, name: &str) -> Option<String> {
+        Some(self.text(name)).filter(|text| !text.is_empty())
     }
 
     pub(super) fn boolean(&self, name: &str) -> bool {

@@ -69,7 +69,9 @@ application:
   database: fifteen.db
   queue: memory
   mail: {enabled: false, from: a@example.com}
-  search: {enabled: true, url: \"http://search:16\"}
+  search: {enabled: true, url: \"http://search:16\", key: seventeen}
+  status.listen: \"127.0.0.1:18\"
+  tls.authorities: nineteen.pem
 ";
     let config = yaml(text).expect("a configuration");
     let serving = |queue_capacity, worker_count, batch_size, seconds| Serving {
@@ -88,6 +90,9 @@ application:
     assert_eq!((config.database, config.queue), ("fifteen.db".into(), QueuePlace::Memory));
     assert_eq!((config.mail, config.mail_from.as_str()), (None, "a@example.com"));
     assert_eq!(config.search.as_deref(), Some("http://search:16"));
+    assert_eq!(config.search_key.as_deref(), Some("seventeen"));
+    assert_eq!(config.status, "127.0.0.1:18".parse().ok());
+    assert_eq!(config.authorities, Some("nineteen.pem".into()));
 }
 
 #[test]

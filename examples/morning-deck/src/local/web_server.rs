@@ -20,6 +20,8 @@ pub struct Seen {
     pub path: String,
     /// What was posted.
     pub body: String,
+    /// What it identified itself with.
+    pub authorization: Option<String>,
 }
 
 /// A server that runs until it is dropped.
@@ -117,7 +119,10 @@ impl Site {
             String::new()
         };
         let length = text.len();
-        let head = format!("HTTP/1.1 {status} -\r\n{location}Content-Length: {length}\r\n\r\n");
+        let head = format!(
+            "HTTP/1.1 {status} -\r\n{location}Content-Length: {length}\r\n\
+             Connection: close\r\n\r\n"
+        );
         stream.write_all(format!("{head}{text}").as_bytes()).await?;
         stream.shutdown().await?;
         Ok(())
@@ -138,14 +143,17 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Result<Seen> {
     stream.read_line(&mut first).await?;
     let mut words = first.split_whitespace().map(str::to_owned);
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let (mut length, mut line) = (0, String::new());
+    let (mut length, mut line, mut authorization) = (0, String::new(), None);
     while stream.read_line(&mut line).await? > 2 {
         if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse()?;
+        }
+        if line.to_lowercase().starts_with("authorization:") {
+            authorization = line.split_once(':').map(|(_, value)| value.trim().to_owned());
         }
         line.clear();
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
-    Ok(Seen { method, path, body: String::from_utf8_lossy(&body).into_owned() })
+    Ok(Seen { method, path, body: String::from_utf8_lossy(&body).into_owned(), authorization })
 }

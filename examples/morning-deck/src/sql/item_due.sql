@@ -1,5 +1,5 @@
--- Of each reader, no more than the credits pay for that nothing else on its way
--- will use.
+-- What is new, and what failed less than ?2 times and has waited ?4 for each. Of each
+-- reader, no more than the credits pay for that nothing else on its way will use.
 WITH owed AS (
     SELECT s.reader_id, count(*) AS items
       FROM news_item i JOIN source s ON s.id = i.source_id
@@ -12,6 +12,8 @@ WITH owed AS (
       JOIN source s ON s.id = i.source_id
       JOIN reader r ON r.id = s.reader_id
       LEFT JOIN owed o ON o.reader_id = r.id
-     WHERE i.status = 'NEW' AND r.credits > 0
+     WHERE r.credits > 0
+       AND (i.status = 'NEW'
+            OR i.status = 'ERROR' AND i.attempts < ?2 AND i.status_at + i.attempts * ?4 <= ?3)
 )
 SELECT id FROM waiting WHERE place <= paid ORDER BY id LIMIT ?1

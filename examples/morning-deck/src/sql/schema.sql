@@ -19,6 +19,8 @@ CREATE TABLE IF NOT EXISTS source (
                     CHECK (status IN ('IDLE', 'QUEUED', 'FETCHING', 'ERROR')),
     status_at       INTEGER NOT NULL,
     error           TEXT,
+    -- Failures since it last ended well.
+    attempts        INTEGER NOT NULL DEFAULT 0,
     -- The last fetch that succeeded; none before the first import.
     fetched_at      INTEGER,
     UNIQUE (reader_id, url)
@@ -35,6 +37,7 @@ CREATE TABLE IF NOT EXISTS news_item (
                     CHECK (status IN ('NEW', 'PENDING', 'PROCESSING', 'DONE', 'ERROR')),
     status_at       INTEGER NOT NULL,
     error           TEXT,
+    attempts        INTEGER NOT NULL DEFAULT 0,
     summary         TEXT,
     tags            TEXT,
     score           INTEGER CHECK (score BETWEEN 0 AND 100),
@@ -62,6 +65,7 @@ CREATE TABLE IF NOT EXISTS briefing (
                      CHECK (status IN ('ACTIVE', 'QUEUED', 'PROCESSING', 'ERROR')),
     status_at        INTEGER NOT NULL,
     error            TEXT,
+    attempts         INTEGER NOT NULL DEFAULT 0,
     last_executed_at INTEGER,
     -- The reader's day it was last executed for.
     last_day         TEXT

@@ -279,6 +279,18 @@ impl Desk {
     }
 }
 
+impl Desk {
+    /// Adds a source that another server has.
+    pub(crate) async fn source_at(&self, reader: i64, url: &str) -> i64 {
+        let url = url.to_owned();
+        let add = self
+            .app
+            .deck
+            .transact(move |db, now| source::add(db, reader, (Kind::Rss, &url), 10_000, now));
+        add.await.expect("a source")
+    }
+}
+
 async fn open(
     config: Config,
     clock: &Arc<ManualClock>,
@@ -303,9 +315,14 @@ async fn open(
         from: config.mail_from.clone(),
         timeout: PATIENCE,
     });
-    let search =
-        config.search.as_ref().map(|_| Search { url: web.url(""), client: Client::default() });
-    let services = Services { web: Client::default(), ai: ai.clone(), mailer, search };
+    let search = config.search.as_ref().map(|_| Search {
+        url: web.url(""),
+        client: Client::default(),
+        key: Some("a key".to_owned()),
+    });
+    let client = config.authorities.as_deref().map(Client::with_authorities);
+    let client = client.transpose().expect("authorities").unwrap_or_default();
+    let services = Services { web: client, ai: ai.clone(), mailer, search };
     App::over(mill, config, clock.clone(), services).await.expect("the application")
 }
 

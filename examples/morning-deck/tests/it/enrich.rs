@@ -4,6 +4,7 @@ use gristmill::TaskType;
 use morning_deck::config::QueuePlace;
 use morning_deck::item::EnrichItem;
 use morning_deck::source::FetchSource;
+use morning_deck::status::ITEM;
 
 use crate::desk::{BOTH, Desk, MINUTE};
 use crate::test_ai::Mood;
@@ -104,6 +105,37 @@ async fn an_item_that_fails_is_an_error_costs_nothing_and_can_be_retried() {
 }
 
 #[tokio::test]
+async fn an_item_in_error_is_found_again_until_it_failed_three_times() {
+    for place in BOTH {
+        let mut desk = Desk::new(place).await;
+        desk.imported(5).await;
+        desk.news(&[7]).await;
+        desk.ai.set_mood(Mood::Refuses);
+        desk.cycle().await;
+        for (failures, wait) in [(1, 5), (2, 10)] {
+            // Also by the process after the next: in memory its task is gone.
+            desk.restart().await;
+            desk.clock.advance(MINUTE * (wait - 2));
+            desk.cycle().await;
+            assert_eq!(desk.ai.articles().len(), failures, "it waits first");
+            desk.clock.advance(MINUTE);
+            desk.cycle().await;
+            assert_eq!(desk.ai.articles().len(), failures + 1, "{place:?}");
+        }
+        desk.clock.advance(60 * MINUTE);
+        desk.cycle().await;
+        assert_eq!(desk.ai.articles().len(), 3, "now it is for a person");
+        assert_eq!((desk.statuses("news_item"), desk.credits()), (vec!["ERROR".to_owned()], 5));
+        desk.ai.set_mood(Mood::Answers);
+        let retry = desk.app.deck.transact(|db, now| Ok(ITEM.retry(db, None, now)?));
+        assert_eq!(retry.await.unwrap(), 1);
+        desk.cycle().await;
+        assert_eq!((desk.statuses("news_item"), desk.credits()), (vec!["DONE".to_owned()], 4));
+        assert_eq!(desk.number("SELECT attempts FROM news_item"), 0);
+    }
+}
+
+#[tokio::test]
 async fn a_service_that_panics_is_an_error_too_and_the_worker_goes_on() {
     for place in BOTH {
         let mut desk = Desk::new(place).await;
@@ -122,7 +154,7 @@ async fn a_service_that_panics_is_an_error_too_and_the_worker_goes_on() {
         desk.ai.set_mood(Mood::Answers);
         desk.news(&[7, 8]).await;
         desk.cycle().await;
-        assert_eq!(desk.statuses("news_item"), ["ERROR", "DONE"]);
+        assert_eq!(desk.statuses("news_item"), ["DONE", "DONE"], "it was found again");
     }
 }
 

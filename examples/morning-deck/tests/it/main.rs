@@ -10,6 +10,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod admin;
 mod backpressure;
 mod briefing;
 mod crash;
@@ -21,3 +22,4 @@ mod recovery;
 mod settings;
 mod stop;
 mod test_ai;
+mod tls;

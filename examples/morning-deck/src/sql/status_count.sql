@@ -1,0 +1,1 @@
+SELECT status, count(*) FROM {table} GROUP BY status

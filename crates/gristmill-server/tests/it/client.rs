@@ -168,9 +168,9 @@ pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> Answer {
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     let head = head.to_ascii_lowercase();
     let length = head
-        .split("content-length: ")
+        .split("content-length:")
         .nth(1)
-        .map(|rest| rest.split("\r\n").next().unwrap().parse::<usize>().unwrap());
+        .map(|rest| rest.split("\r\n").next().unwrap().trim().parse::<usize>().unwrap());
     let mut body = Vec::new();
     if let Some(length) = length {
         body.resize(length, 0);

@@ -1,6 +1,7 @@
 //! The dashboard as a browser without scripts sees it.
 
 mod acting;
+mod browser;
 mod looking;
 mod strangers;
 mod vendored;

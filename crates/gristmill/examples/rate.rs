@@ -42,7 +42,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut worker = command.arg(&store).stdout(Stdio::piped()).spawn()?;
         let lines = BufReader::new(worker.stdout.take().ok_or("no output")?).lines();
         let calls = calls.clone();
-        std::thread::spawn(move || lines.for_each(|_| drop(calls.send(Instant::now()))));
+        std::thread::spawn(move || {
+            lines.map(|_| calls.send(Instant::now())).all(|sent| sent.is_ok())
+        });
         workers.push(worker);
     }
     drop(calls);

@@ -47,7 +47,7 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
                     h2 #why { "Why" }
                     p.intro { "A queue gets at least its least processors, then a share by what waits and how \
                                long a task takes, by its weight, never above its most." }
-                    div.wide tabindex="0" role="region" aria-labelledby="why" {
+                    div.wide tabindex="0" role="group" aria-labelledby="why" {
                         table {
                             thead { tr { th scope="col" { "Queue" } th.n scope="col" { "Assigned" } th.n scope="col" { "Ready" }
                                 th.n scope="col" { "Wait" } th.n scope="col" { "Least" } th.n scope="col" { "Most" }
@@ -94,7 +94,7 @@ fn table(assignment: &Assignment, workers: &[WorkerView]) -> Markup {
         section aria-labelledby="word" {
             h2 #word { "Assigned, and reported" }
             @if word.is_empty() { p.scope { "It names no worker: every processor rotates." } } @else {
-                div.wide tabindex="0" role="region" aria-labelledby="word" {
+                div.wide tabindex="0" role="group" aria-labelledby="word" {
                     table {
                         thead { tr {
                             th scope="col" { "Worker" }

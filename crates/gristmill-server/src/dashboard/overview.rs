@@ -218,7 +218,7 @@ fn table(view: &View, rows: &[Row], all: usize) -> Markup {
     html! {
         section aria-labelledby="queues" {
             h2 #queues { "Queues" }
-            div.wide tabindex="0" role="region" aria-labelledby="queues" {
+            div.wide tabindex="0" role="group" aria-labelledby="queues" {
                 table.rows {
                     thead {
                         tr {

@@ -91,7 +91,7 @@ fn line(view: &View, one: &Schedule) -> Markup {
                         } @else {
                             button name="action" value="pause" aria-label=(format!("Pause {name}")) { "Pause" }
                         }
-                        button name="action" value="fire" aria-label=(format!("Fire {name} now")) { "Fire now" }
+                        button name="action" value="fire" aria-label=(format!("Fire now: {name}")) { "Fire now" }
                         button.grave name="action" value="remove" aria-label=(format!("Remove {name}"))
                             data-ask="The schedule is removed. Its tasks stay, and a program that declares it brings it back." { "Remove" }
                     }

@@ -129,7 +129,7 @@ fn held_now(view: &View, leases: &[Task], held: u64) -> Markup {
         @if leases.is_empty() {
             p.scope { "Nothing is held." }
         } @else {
-            div.wide tabindex="0" role="region" aria-labelledby="leases" {
+            div.wide tabindex="0" role="group" aria-labelledby="leases" {
                 table.rows {
                     thead { tr {
                         th scope="col" { "Task" } th scope="col" { "Queue" } th scope="col" { "Key" }

@@ -2,12 +2,13 @@
 
 pub(crate) mod act;
 pub(crate) mod all;
+mod ended;
 pub(crate) mod filter;
 pub(crate) mod payload;
 mod timeline;
 
 use axum::http::header;
-use gristmill::port::{Action, KeyStanding};
+use gristmill::port::{Action, Ending, KeyStanding};
 use gristmill::{Task, TaskState};
 use gristmill_contract::task_settings;
 use maud::{Markup, html};
@@ -20,7 +21,7 @@ use super::words::{instant, number};
 use crate::call::Call;
 use crate::known::Queues;
 use crate::message::fields::id;
-use crate::problem::{Answer, NO_TASK, Problem};
+use crate::problem::Answer;
 
 /// Most other tasks of its key that are named.
 const RELATED: usize = 20;
@@ -31,8 +32,13 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
     let host = call.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.unwrap_or("localhost:4747").to_owned();
     let service = call.service;
-    let none = || Problem::new(&NO_TASK, format!("no task {id} stands"));
-    let task = service.store.get(id).await?.ok_or_else(none)?;
+    let Some(task) = service.store.get(id).await? else {
+        return ended::page(&service, &view, id).await;
+    };
+    let ending = match task.state {
+        TaskState::Done => ended::look(&service, id).await?,
+        _ => Ending::NotKnown,
+    };
     let queues = service.known.queues(&service).await?;
     let related = match &task.key {
         Some(key) => service.store.find(&task.queue, std::slice::from_ref(key)).await?,
@@ -60,6 +66,7 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
                     h2 #payload { "Payload" }
                     (payload::whole(&task, &queues))
                 }
+                (ended::result(&ending))
                 @if let Some(kept) = &task.checkpoint {
                     section aria-labelledby="kept" {
                         h2 #kept { "Kept for the next attempt" }

@@ -213,3 +213,20 @@ async fn the_managers_word_is_shown_beside_what_is_reported() {
         assert!(text.contains(words), "{words}\n{text}");
     }
 }
+
+#[tokio::test]
+async fn what_came_of_a_task_is_shown() {
+    let site = Site::with(&["a"]).await;
+    let id = put(&site, "a", &json!({ "payload": 1, "wanted": true })).await;
+    let ask = r#"{"queues":["a"],"worker":"w"}"#;
+    let claim = site.post("/v1/claims", ask).await.json();
+    let done = json!([{ "id": id, "token": claim["token"], "outcome": "done",
+                        "result": { "sent": "<b>to ada</b>" } }]);
+    site.post("/v1/settlements", &done.to_string()).await;
+    let text = page(&site, &format!("/tasks/{id}")).await.text;
+    for words in
+        ["It is done.", "Result", "&quot;sent&quot;: &quot;&lt;b&gt;to ada&lt;/b&gt;&quot;"]
+    {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+}

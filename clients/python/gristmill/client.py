@@ -25,8 +25,10 @@ POLL = 20.0
 class Client:
     """A service. Threads may share one; each has a connection of its own.
 
-    `token` is what `gristmill token create` showed; else GRISTMILL_TOKEN. `patience` is
-    how long, in seconds, a call is repeated while the service is away.
+    `token` is what `gristmill token create` showed; else GRISTMILL_TOKEN. `ca` is a file
+    with the authority that an https service's certificate comes from, else GRISTMILL_CA,
+    else the system's. `patience` is how long, in seconds, a call is repeated while the
+    service is away.
     """
 
     def __init__(
@@ -34,17 +36,21 @@ class Client:
         url: Optional[str] = None,
         *,
         token: Optional[str] = None,
+        ca: Optional[str] = None,
         timeout: float = 30.0,
         patience: float = 30.0,
     ) -> None:
         self.url = url or os.environ.get("GRISTMILL_URL") or DEFAULT_URL
         self._token = token or os.environ.get("GRISTMILL_TOKEN") or None
-        self._transport = Transport(self.url, timeout, self._token)
+        self._ca = ca or os.environ.get("GRISTMILL_CA") or None
+        self._transport = Transport(self.url, timeout, self._token, self._ca)
         self._patience = patience
 
     def another(self, *, timeout: float, patience: float) -> "Client":
         """A client of the same service with connections and deadlines of its own."""
-        return Client(self.url, token=self._token, timeout=timeout, patience=patience)
+        return Client(
+            self.url, token=self._token, ca=self._ca, timeout=timeout, patience=patience
+        )
 
     def close(self) -> None:
         """Closes the connections."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import ssl
 import threading
 import time
 import weakref
@@ -20,10 +21,22 @@ BROKEN = (OSError, http.client.HTTPException)
 class Transport:
     """A connection a thread."""
 
-    def __init__(self, url: str, timeout: float, token: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        timeout: float,
+        token: Optional[str] = None,
+        ca: Optional[str] = None,
+    ) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             raise GristmillError(f"{url!r} is no address: write it like http://127.0.0.1:4747")
+        self._trusts: Optional[ssl.SSLContext] = None
+        if parts.scheme == "https":
+            try:
+                self._trusts = ssl.create_default_context(cafile=ca)
+            except OSError as error:
+                raise GristmillError(f"the authority {ca!r} cannot be read: {error}") from error
         self._host, self._port = parts.hostname, parts.port or 4747
         self._timeout = timeout
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -35,7 +48,12 @@ class Transport:
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
         connection: Optional[http.client.HTTPConnection] = getattr(self._local, "kept", None)
         if connection is None:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+            if self._trusts is None:
+                connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+            else:
+                connection = http.client.HTTPSConnection(
+                    self._host, self._port, timeout=timeout, context=self._trusts
+                )
             self._local.kept = connection
             with self._lock:
                 self._all.add(connection)

@@ -157,7 +157,7 @@ class Putting(WithService):
         with self.assertRaises(Unavailable):
             Client("http://127.0.0.1:1", patience=0.1).stats()
         with self.assertRaises(GristmillError):
-            Client("https://example.org")
+            Client("ftp://example.org")
 
     def test_the_end_of_a_task_is_waited_for(self) -> None:
         put = self.client.put(self.queue, 1)

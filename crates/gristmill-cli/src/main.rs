@@ -24,7 +24,6 @@ mod stderr;
 mod store;
 mod top;
 mod usage;
-mod watched;
 mod when;
 
 use std::process::ExitCode;

@@ -15,7 +15,6 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
@@ -117,6 +116,12 @@ impl Connection {
         (!self.busy.load(Ordering::Relaxed)).then(|| self.lock().until)
     }
 
+    /// Its first request is waited for from now on.
+    fn greeted(&self) {
+        let mut waiting = self.lock();
+        waiting.until = Instant::now() + HEAD;
+    }
+
     /// Bytes came.
     fn heard(&self) {
         let mut waiting = self.lock();
@@ -180,15 +185,17 @@ impl HttpBody for Served {
 
 /// The bytes of a connection, in time or not at all.
 #[derive(Debug)]
-pub(crate) struct Timed {
-    stream: TcpStream,
+pub(crate) struct Timed<S> {
+    stream: S,
     connection: Arc<Connection>,
     reading: Pin<Box<Sleep>>,
     writing: Option<Pin<Box<Sleep>>>,
 }
 
-impl Timed {
-    pub(crate) fn new(stream: TcpStream, connection: Arc<Connection>) -> Self {
+impl<S> Timed<S> {
+    pub(crate) fn new(stream: S, connection: Arc<Connection>) -> Self {
+        // Agreeing on encryption had a time of its own.
+        connection.greeted();
         let reading = Box::pin(tokio::time::sleep(HEAD));
         Timed { stream, connection, reading, writing: None }
     }
@@ -209,7 +216,7 @@ impl Timed {
     }
 }
 
-impl AsyncRead for Timed {
+impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -231,7 +238,7 @@ impl AsyncRead for Timed {
     }
 }
 
-impl AsyncWrite for Timed {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

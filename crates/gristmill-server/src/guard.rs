@@ -22,7 +22,11 @@ pub(crate) enum Serves {
 }
 
 /// Checks a request's head.
-pub(crate) fn check(serves: Serves, method: &Method, uri: &Uri, headers: &HeaderMap) -> Answer<()> {
+pub(crate) fn check(
+    serves: Serves,
+    secure: bool,
+    (method, uri, headers): (&Method, &Uri, &HeaderMap),
+) -> Answer<()> {
     let mut hosts = headers.get_all(header::HOST).iter();
     // An address in the request line wins over the header (RFC 9112), so it is the one
     // to look at.
@@ -42,9 +46,11 @@ pub(crate) fn check(serves: Serves, method: &Method, uri: &Uri, headers: &Header
     }
     if let Some(origin) = headers.get(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
+        let http = (!secure).then(|| origin.strip_prefix("http://")).flatten();
         // What stands between may have taken the encryption off.
-        let https = (serves == Serves::Others).then(|| origin.strip_prefix("https://")).flatten();
-        if origin.strip_prefix("http://").or(https) != Some(named) {
+        let https =
+            (secure || serves == Serves::Others).then(|| origin.strip_prefix("https://")).flatten();
+        if http.or(https) != Some(named) {
             return Err(Problem::new(&WRONG_ORIGIN, "the Origin header names another site"));
         }
     }
@@ -85,6 +91,21 @@ fn is_ours(host: &str) -> bool {
         || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
+/// Whether it was asked under a name that is not this machine's own. A browser that is
+/// told to encrypt always does so for the whole name, whichever port: that must not be
+/// said of `localhost`, where other programs are.
+pub(crate) fn is_named_by_others(uri: &Uri, headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let named = uri.authority().map(|authority| authority.as_str()).or(host);
+    named.is_some_and(|named| !is_ours(named))
+}
+
+/// Has browsers come encrypted from now on.
+pub(crate) fn mark_secure(response: &mut Response) {
+    let value = HeaderValue::from_static("max-age=31536000");
+    response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value);
+}
+
 /// Headers of every answer: nothing of it is a page to frame, to guess at, or to
 /// keep.
 pub(crate) fn mark(response: &mut Response) {
@@ -115,7 +136,7 @@ mod tests {
             map.append(HeaderName::from_static(name), value.parse().expect("a value"));
         }
         let uri = Uri::from_static("/v1");
-        check(Serves::Ourselves, method, &uri, &map).err().map(|problem| problem.code())
+        check(Serves::Ourselves, false, (method, &uri, &map)).err().map(|problem| problem.code())
     }
 
     #[test]
@@ -126,7 +147,9 @@ mod tests {
                 map.append(HeaderName::from_static(name), value.parse().expect("a value"));
             }
             let uri = Uri::from_static("/v1");
-            check(Serves::Others, &Method::POST, &uri, &map).err().map(|problem| problem.code())
+            check(Serves::Others, false, (&Method::POST, &uri, &map))
+                .err()
+                .map(|problem| problem.code())
         };
         let host = ("host", "queues.internal:4747");
         assert_eq!(asked(&[host]), None);

@@ -16,6 +16,7 @@
 //! it ([`Listen`]).
 
 mod access;
+mod audit;
 mod body;
 mod call;
 mod connection;
@@ -31,16 +32,22 @@ mod metrics;
 mod openapi;
 mod operation;
 mod problem;
+mod retention;
 mod route;
 mod router;
 mod sampled;
 mod server;
 mod service;
+mod tls;
+mod watched;
 
 pub use access::{
     NewToken, Reach, ReachError, Scope, ScopeError, Secret, TokenError, TokenState, TokenView,
     Tokens,
 };
+pub use audit::{Audit, AuditLine, Deed};
 pub use listen::{Listen, ListenError};
 pub use operation::{OperationState, OperationView, Operations};
 pub use server::{Options, Port, Server};
+pub use tls::{Encryption, TlsError};
+pub use watched::{LOOK, Watched};

@@ -9,6 +9,8 @@ pub(crate) const CONNECTIONS: usize = 1_024;
 /// How long a new connection may say nothing, and how long the head of a request
 /// may take from its first byte.
 pub(crate) const HEAD: Duration = Duration::from_secs(10);
+/// How long agreeing on encryption may take.
+pub(crate) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a connection may wait for its next request.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 /// How long a client may not take what was written for it.

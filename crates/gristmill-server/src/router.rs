@@ -10,13 +10,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::access::{Caller, Peer, Rule, Scope};
+use crate::audit::Audit;
 use crate::call::Call;
 use crate::dashboard;
 use crate::openapi;
 use crate::problem::{Answer, NO_ROUTE, Problem, WRONG_METHOD};
 use crate::route::{
-    about, claims, events, extensions, health, operate, put, queues, schedules, settlements, stats,
-    tasks,
+    about, audit, claims, events, extensions, health, operate, put, queues, schedules, settlements,
+    stats, tasks,
 };
 use crate::service::Service;
 
@@ -38,6 +39,29 @@ pub(crate) struct Route {
     /// The codes of problems that are this route's own.
     pub(crate) problems: &'static [u16],
     handler: Handler,
+}
+
+impl Route {
+    /// Whether it is what operators do: each is written down.
+    fn is_a_deed(&self) -> bool {
+        self.rule == Rule::Needs(Scope::Admin) && self.method != "GET"
+    }
+
+    /// What it is called in the audit log: `queues.pause`, `tasks.retry`,
+    /// `schedules.declare`.
+    fn action(&self) -> String {
+        let mut words = self.path.split('/').filter(|part| !part.is_empty() && *part != "v1");
+        let subject = words.next().unwrap_or_default();
+        let last = words.next_back().filter(|part| !part.starts_with('{'));
+        let verb = match (self.method, last) {
+            (_, Some(verb)) => verb,
+            ("PUT", None) => "declare",
+            ("PATCH", None) => "change",
+            ("DELETE", None) => "remove",
+            (_, None) => "do",
+        };
+        format!("{subject}.{verb}")
+    }
 }
 
 macro_rules! routes {
@@ -112,6 +136,8 @@ routes! {
     GET "/v1/workers" [read] stats::workers, "Who works, heard of lately", answers [200 "Workers"];
     GET "/v1/stats" [read] stats::stats, "The numbers of queues", query ["queue": "name"], answers [200 "Stats"], problems [404];
     GET "/v1/minutes" [read] stats::minutes, "The last minutes of a queue, or of all together", query ["queue": "name", "back": "back"], answers [200 "Minutes"], problems [404];
+    GET "/v1/audit" [admin] audit::list, "What operators did, the newest first", query ["after": "string", "limit": "integer"],
+        answers [200 "AuditLines"];
     GET "/v1/events" [read] events::events, "What happens, as server-sent events", answers [200 "text/event-stream"];
     GET "/livez" [open] health::livez, "Whether the process answers", answers [200 "Live"];
     GET "/readyz" [open] health::readyz, "Whether the store answers", answers [200 "Ready"];
@@ -153,7 +179,7 @@ pub(crate) fn router(service: Arc<Service>, watch_only: bool) -> Router {
 
 fn served(service: Arc<Service>, filter: MethodFilter, route: &'static Route) -> MethodRouter {
     on(filter, move |params: RawPathParams, request: Request| async move {
-        let params =
+        let params: Vec<(String, String)> =
             params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let peer = request.extensions().get::<Peer>().copied();
         let caller = match admit(&service, route.rule, request.headers(), peer).await {
@@ -161,11 +187,23 @@ fn served(service: Arc<Service>, filter: MethodFilter, route: &'static Route) ->
             Err(problem) => return (*problem).into_response(),
         };
         let limited = caller.is_limited();
+        let deed = route.is_a_deed().then(|| (service.clone(), caller.clone()));
+        let target = params.first().map(|(_, value)| value.clone());
         let call = Call { service, caller, params, request };
         let answer = match call.expect_path(route.rule) {
             Ok(()) => (route.handler)(call).await,
             Err(problem) => Err(problem),
         };
+        if let (true, Some((service, caller))) = (answer.is_ok(), deed) {
+            let mut deed = caller.deed();
+            deed.action = route.action();
+            deed.via = "http".to_owned();
+            if route.path.starts_with("/v1/queues/") {
+                deed.queue.clone_from(&target);
+            }
+            deed.target = deed.target.or(target);
+            Audit::of(&service.mill).tell(deed).await;
+        }
         answer.unwrap_or_else(|problem| {
             let problem = if limited { problem.without_suggestion() } else { problem };
             (*problem).into_response()
@@ -234,6 +272,34 @@ fn allowed(path: &str) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_down_has_a_name() {
+        let named: Vec<String> =
+            ROUTES.iter().filter(|route| route.is_a_deed()).map(Route::action).collect();
+        let mut meant = vec![
+            "tasks.retry",
+            "tasks.discard",
+            "tasks.cancel",
+            "tasks.resolve",
+            "operations.stop",
+            "queues.declare",
+            "queues.change",
+            "queues.pause",
+            "queues.resume",
+            "queues.reset",
+            "schedules.declare",
+            "schedules.change",
+            "schedules.remove",
+            "schedules.pause",
+            "schedules.resume",
+            "schedules.fire",
+        ];
+        let mut named: Vec<&str> = named.iter().map(String::as_str).collect();
+        named.sort_unstable();
+        meant.sort_unstable();
+        assert_eq!(named, meant);
+    }
 
     #[test]
     fn a_path_knows_its_methods() {

@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -23,9 +24,10 @@ use tower_service::Service as _;
 use crate::access::Peer;
 use crate::connection::{Connection, Place, Served, Timed};
 use crate::guard::Serves;
-use crate::limits::{HEAD_BYTES, STOP};
+use crate::limits::{HANDSHAKE, HEAD_BYTES, STOP};
 use crate::service::Service;
-use crate::{ListenError, guard, operation, router};
+use crate::tls::Encryption;
+use crate::{ListenError, guard, operation, retention, router};
 
 /// What the service does besides answering.
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,6 +44,8 @@ pub struct Options {
     /// The dashboard shows everything and changes nothing. The routes below `/v1` are not
     /// touched.
     pub read_only: bool,
+    /// How long the audit log is kept: 90 days unless said.
+    pub kept_audit: Option<Duration>,
 }
 
 /// A port that was taken. Nobody is answered at it before a [`Server`] runs.
@@ -51,6 +55,14 @@ pub struct Port {
     address: SocketAddr,
 }
 
+/// How connections of a server are made.
+#[derive(Clone)]
+struct Serving {
+    service: Arc<Service>,
+    router: Router,
+    encryption: Option<Arc<Encryption>>,
+}
+
 /// A service over a store, which serves once it is run.
 #[derive(Debug)]
 pub struct Server {
@@ -58,6 +70,7 @@ pub struct Server {
     service: Arc<Service>,
     stopping: watch::Sender<bool>,
     options: Options,
+    encryption: Option<Arc<Encryption>>,
 }
 
 /// How long to wait after the operating system could not accept a connection: it is
@@ -94,16 +107,23 @@ impl Server {
         let ours = port.address.ip().is_loopback();
         let serves = if ours { Serves::Ourselves } else { Serves::Others };
         let strict = options.strict || !ours;
-        let service =
-            Arc::new(Service::new(mill.clone(), serves, strict, options.read_only, stops));
-        Server { port, service, stopping, options }
+        let service = Arc::new(Service::new(mill.clone(), serves, strict, &options, stops));
+        Server { port, service, stopping, options, encryption: None }
+    }
+
+    /// Serves nothing that is not encrypted.
+    #[must_use]
+    pub fn encrypted(self, encryption: Arc<Encryption>) -> Self {
+        Server { encryption: Some(encryption), ..self }
     }
 
     /// Serves until `stop`. What is under way then may finish: requests that wait for
     /// work are answered with nothing, streams end after the tasks they have put.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Server { port: Port { listener, .. }, service, stopping, options } = self;
+        let Server { port: Port { listener, .. }, service, stopping, options, encryption } = self;
         let router = router::router(service.clone(), options.watch_only);
+        let following = encryption.clone().map(|encryption| tokio::spawn(encryption.follow()));
+        let how = Serving { service: service.clone(), router, encryption };
         let mut serving = JoinSet::new();
         let sweeping = options.sweeps.then(|| tokio::spawn(sweep(service.clone())));
         // A process without chance has more to worry about than operations, and another
@@ -111,6 +131,8 @@ impl Server {
         let runner = WorkerId::random().ok().filter(|_| !options.watch_only);
         let operating =
             runner.clone().map(|who| tokio::spawn(operation::run(service.operations.clone(), who)));
+        let forgetting =
+            runner.clone().map(|who| tokio::spawn(retention::run(how.service.clone(), who)));
         let mut stop = std::pin::pin!(stop);
         loop {
             tokio::select! {
@@ -118,7 +140,7 @@ impl Server {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => match service.connections.enter() {
                         Some(place) => {
-                            serving.spawn(serve(stream, Peer(peer.ip()), place, service.clone(), router.clone()));
+                            serving.spawn(welcome(stream, Peer(peer.ip()), place, how.clone()));
                         }
                         None => drop(stream),
                     },
@@ -132,8 +154,8 @@ impl Server {
         }
         drop(listener);
         stopping.send_replace(true);
-        if let Some(sweeping) = sweeping {
-            sweeping.abort();
+        for task in sweeping.into_iter().chain(following).chain(forgetting) {
+            task.abort();
         }
         if let (Some(operating), Some(who)) = (operating, runner) {
             operating.abort();
@@ -160,17 +182,43 @@ async fn sweep(service: Arc<Service>) {
     }
 }
 
-/// Serves one connection to its end.
-async fn serve(stream: TcpStream, peer: Peer, place: Place, service: Arc<Service>, router: Router) {
+/// Agrees on encryption with who connects, where that is wanted, and serves them.
+async fn welcome(stream: TcpStream, peer: Peer, place: Place, how: Serving) {
     // Answers are small and waited for.
     let _ = stream.set_nodelay(true);
+    let Some(encryption) = how.encryption.clone() else {
+        return serve(stream, peer, place, how).await;
+    };
+    let agreed = tokio::select! {
+        agreed = tokio::time::timeout(HANDSHAKE, encryption.accept(stream)) => agreed,
+        () = place.connection.close.notified() => return,
+        () = how.service.stops() => return,
+    };
+    match agreed {
+        Ok(Ok(stream)) => serve(stream, peer, place, how).await,
+        Ok(Err(error)) => {
+            tracing::debug!(target: "gristmill::server", %error, "no encryption was agreed on");
+        }
+        Err(_) => {
+            tracing::debug!(target: "gristmill::server", "a handshake took over {HANDSHAKE:?}")
+        }
+    }
+}
+
+/// Serves one connection to its end.
+async fn serve<S>(stream: S, peer: Peer, place: Place, how: Serving)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Serving { service, router, encryption } = how;
+    let secure = encryption.is_some();
     let connection = place.connection.clone();
     let io = TokioIo::new(Timed::new(stream, connection.clone()));
     let answers = {
         let (connection, service) = (connection.clone(), service.clone());
         service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
-            answer(request, connection.clone(), service.clone(), router.clone())
+            answer(request, secure, connection.clone(), service.clone(), router.clone())
         })
     };
     let mut serving = std::pin::pin!(
@@ -200,19 +248,24 @@ async fn serve(stream: TcpStream, peer: Peer, place: Place, service: Arc<Service
 /// Answers one request.
 async fn answer(
     request: Request<Incoming>,
+    secure: bool,
     connection: Arc<Connection>,
     service: Arc<Service>,
     mut router: Router,
 ) -> Result<Response, Infallible> {
     let serving = connection.begin();
-    let mut response =
-        match guard::check(service.serves, request.method(), request.uri(), request.headers()) {
-            Ok(()) => match router.call(request.map(Body::new)).await {
-                Ok(response) => response,
-            },
-            Err(problem) => problem.into_response(),
-        };
+    let named_by_others = secure && guard::is_named_by_others(request.uri(), request.headers());
+    let head = (request.method(), request.uri(), request.headers());
+    let mut response = match guard::check(service.serves, secure, head) {
+        Ok(()) => match router.call(request.map(Body::new)).await {
+            Ok(response) => response,
+        },
+        Err(problem) => problem.into_response(),
+    };
     service.count(response.status().as_u16());
     guard::mark(&mut response);
+    if named_by_others {
+        guard::mark_secure(&mut response);
+    }
     Ok(response.map(|body| Body::new(Served::new(body, serving))))
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use gristmill::{Mill, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -18,6 +19,7 @@ use crate::limits::{BODIES_BYTES, LISTENERS, WAITERS};
 use crate::operation::Operations;
 use crate::problem::{Answer, OVERLOADED, Problem};
 use crate::sampled::Sampled;
+use crate::server::Options;
 
 /// The state behind the routes.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub(crate) struct Service {
     pub(crate) trends: Trends,
     /// Failed tasks by error, for the pages.
     pub(crate) shapes: Shapes,
+    /// How long the audit log is kept, if anything was said.
+    pub(crate) kept_audit: Option<Duration>,
     /// Whether pages only show.
     pub(crate) read_only: bool,
     pub(crate) connections: Arc<Connections>,
@@ -57,7 +61,7 @@ impl Service {
         mill: Mill,
         serves: Serves,
         strict: bool,
-        read_only: bool,
+        options: &Options,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Service {
@@ -72,7 +76,8 @@ impl Service {
             sampled: Sampled::default(),
             trends: Trends::default(),
             shapes: Shapes::default(),
-            read_only,
+            read_only: options.read_only,
+            kept_audit: options.kept_audit,
             connections: Arc::default(),
             rotation: AtomicUsize::new(0),
             stopping,

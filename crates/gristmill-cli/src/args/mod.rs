@@ -3,6 +3,7 @@
 //! Nothing here is checked beyond its shape. What the words mean (durations,
 //! names, times) is decided in [`crate::command`].
 
+mod audit;
 mod bench;
 mod claim;
 mod contract;
@@ -18,6 +19,7 @@ mod store;
 mod token;
 mod work;
 
+pub(crate) use audit::AuditArgs;
 pub(crate) use bench::BenchArgs;
 pub(crate) use claim::{ClaimArgs, DoneArgs, ExtendArgs, FailArgs, HeldArgs, SettleArgs};
 pub(crate) use contract::{
@@ -153,6 +155,8 @@ pub(crate) enum Command {
     Operations(OperationsArgs),
     /// Show what fires when; add, pause, resume, fire and remove schedules
     Schedules(SchedulesArgs),
+    /// Show what operators did, the newest first
+    Audit(AuditArgs),
     /// Make, list and revoke the tokens that HTTP asks for
     #[command(subcommand)]
     Token(TokenCommand),

@@ -77,4 +77,8 @@ pub(crate) struct TokenCreateArgs {
 pub(crate) struct TokenRevokeArgs {
     /// The token's name
     pub(crate) name: String,
+
+    /// Who does it [default: $USER]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) by: Option<String>,
 }

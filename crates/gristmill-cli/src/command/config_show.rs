@@ -92,6 +92,13 @@ fn places(session: &Session, config: &Config, values: &mut Vec<Shown>) -> Result
         None => in_file("metrics").unwrap_or(ComesFrom::Default),
     };
     add("metrics", Listen::to_string(&metrics), from);
+    if let Some(tls) = &config.tls {
+        let part = |name: &str| in_file(name).unwrap_or(ComesFrom::Default);
+        add("tls.cert", tls.cert.display().to_string(), part("tls.cert"));
+        add("tls.key", tls.key.display().to_string(), part("tls.key"));
+    }
+    let kept = config.keep.audit.map_or_else(|| "90d".to_owned(), duration::show);
+    add("keep.audit", kept, in_file("keep.audit").unwrap_or(ComesFrom::Default));
     let (level, from) = crate::log::level();
     add("log", level, from.map_or(ComesFrom::Default, ComesFrom::Environment));
     let manager = config.manager();

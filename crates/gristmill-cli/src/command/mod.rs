@@ -1,6 +1,7 @@
 //! What was meant: one plain struct a verb, with everything parsed and
 //! checked, and what it does.
 
+mod audit;
 mod backup;
 mod bench;
 mod cause;
@@ -44,6 +45,7 @@ pub(crate) use stats::{Rates, rate_text};
 use std::path::Path;
 
 use gristmill::{Mill, StoreUrl};
+use gristmill_server::{Audit as Log, Deed};
 
 use crate::args::{self, CauseArgs, FailedOperateArgs, RetryArgs, TypedUrl};
 use crate::failure::Failure;
@@ -115,6 +117,7 @@ pub(crate) enum Using {
 /// A command that is ready to run.
 #[derive(Debug)]
 pub(crate) enum Command {
+    Audit(audit::Audit),
     Backup(backup::Backup),
     Bench(bench::Bench),
     Check(check::Check),
@@ -215,8 +218,9 @@ impl Command {
             }
             Typed::Token(args::TokenCommand::List) => Command::TokenList(token::List),
             Typed::Token(args::TokenCommand::Revoke(args)) => {
-                Command::TokenRevoke(token::Revoke::meant(args))
+                Command::TokenRevoke(token::Revoke::meant(args)?)
             }
+            Typed::Audit(args) => Command::Audit(audit::Audit::meant(&args)?),
             Typed::Backup(args) => Command::Backup(backup::Backup { file: args.file }),
             Typed::Bench(args) => Command::Bench(bench::Bench::meant(args)),
             Typed::Check => Command::Check(check::Check),
@@ -276,6 +280,7 @@ impl Command {
     /// Why it could not be done.
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         match self {
+            Command::Audit(audit) => audit.run(session).await,
             Command::Backup(backup) => backup.run(session).await,
             Command::Bench(bench) => bench.run(session).await,
             Command::Check(check) => check.run(session).await,
@@ -316,6 +321,12 @@ impl Command {
             Command::Workers(workers) => workers.run(session).await,
         }
     }
+}
+
+/// Writes down what an operator did from here.
+async fn tell(mill: &Mill, by: &str, action: &str, more: Deed) {
+    let (action, via) = (action.to_owned(), "cli".to_owned());
+    Log::of(mill).tell(Deed { action, via, by: Some(by.to_owned()), ..more }).await;
 }
 
 /// Who acts: what was said, or the user of the shell.

@@ -10,12 +10,13 @@ use gristmill::{Mill, QueueName, TaskId};
 use serde_json::{Value, json};
 
 use super::cause::Cause;
-use super::{Session, text, text_up_to, who};
+use super::{Session, tell, text, text_up_to, who};
 use crate::args::{CauseArgs, OperateArgs};
 use crate::failure::{Exit, Failure};
 use crate::output::{count, time};
 use crate::progress;
 use crate::store::Missing;
+use gristmill_server::Deed;
 
 /// Most tasks that are named one by one in the answer.
 const NAMED: usize = 100;
@@ -85,6 +86,13 @@ impl Operate {
             }
             Which::Matching(filter) => self.matching(&mill, filter, &mut result).await?,
         }
+        let queue = match &self.which {
+            Which::Ids(_) => None,
+            Which::Matching(filter) => filter.queue.as_ref().map(ToString::to_string),
+        };
+        let (moved, note) = (Some(result.moved), self.note.clone());
+        let action = format!("tasks.{}", self.action.as_str());
+        tell(&mill, &self.by, &action, Deed { queue, moved, note, ..Deed::default() }).await;
         mill.close().await?;
         session.output.either(&self.json(&result), self.sentence(&result))?;
         let by_id = matches!(self.which, Which::Ids(_));

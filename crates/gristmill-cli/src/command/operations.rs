@@ -1,9 +1,9 @@
 //! `operations`: what services do to all tasks that match a filter.
 
-use gristmill_server::{OperationView, Operations as Stored};
+use gristmill_server::{Deed, OperationView, Operations as Stored};
 use serde_json::Value;
 
-use super::{Session, who};
+use super::{Session, tell, who};
 use crate::args::{OperationsArgs, OperationsCommand};
 use crate::failure::{Exit, Failure};
 use crate::output::table;
@@ -40,6 +40,12 @@ impl Operations {
                 stored.stop(id, by).await.map(|one| (Some(id), one.into_iter().collect()))
             }
         };
+        if let (Operations::Stop { id, by }, Ok((_, found))) = (&self, &done)
+            && let Some(one) = found.first()
+        {
+            let (target, queue) = (Some(id.clone()), one.queue().map(str::to_owned));
+            tell(&mill, by, "operations.stop", Deed { target, queue, ..Deed::default() }).await;
+        }
         mill.close().await?;
         let (named, found): (Option<&String>, Vec<OperationView>) = done?;
         match (named, found.first()) {

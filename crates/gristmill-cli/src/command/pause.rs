@@ -3,7 +3,9 @@
 use gristmill::QueueName;
 use serde_json::json;
 
-use super::{Session, who};
+use gristmill_server::Deed;
+
+use super::{Session, tell, who};
 use crate::args::PauseArgs;
 use crate::failure::Failure;
 use crate::store::Missing;
@@ -31,6 +33,10 @@ impl Pause {
         }
         for queue in &self.queues {
             mill.store().pause_queue(queue, self.paused, &self.by).await?;
+            let action = if self.paused { "queues.pause" } else { "queues.resume" };
+            let name = Some(queue.to_string());
+            let deed = Deed { target: name.clone(), queue: name, ..Deed::default() };
+            tell(&mill, &self.by, action, deed).await;
         }
         mill.close().await?;
         if session.output.json {

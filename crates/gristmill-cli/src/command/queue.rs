@@ -7,6 +7,8 @@ use gristmill::port::{Declaration, Declared, Origin, Queue};
 use gristmill::{QueueName, SettingsPatch};
 use serde_json::{Value, json};
 
+use gristmill_server::Deed;
+
 use super::{Session, who};
 use crate::args::{QueueAddArgs, QueueResetArgs, QueueSetArgs};
 use crate::failure::Failure;
@@ -72,6 +74,12 @@ impl Change {
             }
             None => (store.reset_queue(&self.name, &self.by).await?, "reset"),
         };
+        let name = Some(self.name.to_string());
+        let note = declared.changes.iter().map(change_text).collect::<Vec<_>>().join("; ");
+        let note = Some(note).filter(|note| !note.is_empty());
+        let deed = Deed { target: name.clone(), queue: name, note, ..Deed::default() };
+        let action = if what == "reset" { "queues.reset" } else { "queues.change" };
+        super::tell(&mill, &self.by, action, deed).await;
         mill.close().await?;
         tell(session, &declared, what)
     }

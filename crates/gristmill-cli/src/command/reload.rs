@@ -21,7 +21,7 @@ use crate::contracts::Contracts;
 use crate::crew::Crew;
 use crate::failure::{Exit, Failure};
 use crate::serve::{Staffed, say};
-use crate::watched::{LOOK, Watched};
+use gristmill_server::{LOOK, Watched};
 
 /// How long to wait before a store that did not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -174,6 +174,8 @@ impl Reload {
             ("store", url(&self.config) != url(new)),
             ("listen", self.config.listen != new.listen),
             ("metrics", self.config.metrics != new.metrics),
+            ("tls", self.config.tls != new.tls),
+            ("keep", self.config.keep != new.keep),
         ] {
             if changed {
                 say(format_args!(

@@ -7,8 +7,10 @@ use gristmill::port::policy::next_fire::FireTimes;
 use gristmill::port::{FireAnswer, PutAnswer, Rule, Schedule, ScheduleName, Timestamp};
 use serde_json::{Value, json};
 
+use gristmill_server::Deed;
+
 use super::schedule_add::Add;
-use super::{Session, who};
+use super::{Session, tell, who};
 use crate::args::{ScheduleArgs, SchedulePauseArgs, SchedulesArgs, SchedulesCommand};
 use crate::failure::{Exit, Failure};
 use crate::output::{table, time};
@@ -57,6 +59,8 @@ impl Schedules {
             Schedules::Pause { name, paused, by } => {
                 known(&schedules, &name)?;
                 mill.store().pause_schedule(&name, paused, &by).await?;
+                let action = if paused { "schedules.pause" } else { "schedules.resume" };
+                tell(mill, &by, action, deed(&schedules, &name)).await;
                 let line = if paused {
                     format!("{name} is paused until 'gristmill schedules resume {name}'")
                 } else {
@@ -67,15 +71,29 @@ impl Schedules {
             Schedules::Fire(name) => {
                 known(&schedules, &name)?;
                 let answer = mill.fire_schedule(name.as_str()).await?;
+                if matches!(answer, FireAnswer::Fired(_) | FireAnswer::Asked) {
+                    tell(mill, &who(None)?, "schedules.fire", deed(&schedules, &name)).await;
+                }
                 tell_fired(&name, &answer, session)
             }
             Schedules::Remove(name) => {
                 known(&schedules, &name)?;
                 mill.store().remove_schedule(&name).await?;
+                tell(mill, &who(None)?, "schedules.remove", deed(&schedules, &name)).await;
                 let value = json!({ "schedule": name.as_str(), "removed": true });
                 session.output.either(&value, format_args!("{name} is removed; its tasks stay"))
             }
         }
+    }
+}
+
+/// What the audit log says it was about.
+fn deed(schedules: &[Schedule], name: &ScheduleName) -> Deed {
+    let queue = schedules.iter().find(|known| known.declared.name == *name);
+    Deed {
+        target: Some(name.to_string()),
+        queue: queue.map(|known| known.declared.queue.to_string()),
+        ..Deed::default()
     }
 }
 

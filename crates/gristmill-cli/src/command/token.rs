@@ -1,10 +1,10 @@
 //! `token`: who may call over HTTP.
 
 use gristmill_contract::duration;
-use gristmill_server::{NewToken, Reach, Scope, TokenError, TokenView, Tokens};
+use gristmill_server::{Deed, NewToken, Reach, Scope, TokenError, TokenView, Tokens};
 use serde::Serialize;
 
-use super::{Session, who};
+use super::{Session, tell, who};
 use crate::args::{TokenCreateArgs, TokenRevokeArgs};
 use crate::failure::{Exit, Failure};
 use crate::output::table;
@@ -31,6 +31,7 @@ pub(crate) struct List;
 #[derive(Debug)]
 pub(crate) struct Revoke {
     name: String,
+    by: String,
 }
 
 impl Create {
@@ -58,7 +59,14 @@ impl Create {
         let mill = session.open(Missing::Create).await?;
         let tokens = Tokens::of(&mill);
         let first = !tokens.any().await?;
+        let by = self.0.by.clone();
         let made = tokens.create(self.0).await;
+        if let Ok((_, view)) = &made {
+            let note = format!("{} for {}", view.scopes.join(", "), queues(view));
+            let deed =
+                Deed { target: Some(view.name.clone()), note: Some(note), ..Deed::default() };
+            tell(&mill, &by, "token.create", deed).await;
+        }
         mill.close().await?;
         let (secret, view) = made.map_err(|error| match error {
             TokenError::Store(error) => error.into(),
@@ -122,14 +130,18 @@ impl List {
 }
 
 impl Revoke {
-    pub(crate) fn meant(args: TokenRevokeArgs) -> Self {
-        Revoke { name: args.name }
+    pub(crate) fn meant(args: TokenRevokeArgs) -> Result<Self, Failure> {
+        Ok(Revoke { name: args.name, by: who(args.by)? })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let mill = session.open(Missing::Fail).await?;
         let tokens = Tokens::of(&mill);
         let revoked = tokens.revoke(&self.name).await;
+        if matches!(revoked, Ok(true)) {
+            let deed = Deed { target: Some(self.name.clone()), ..Deed::default() };
+            tell(&mill, &self.by, "token.revoke", deed).await;
+        }
         let left = tokens.any().await;
         mill.close().await?;
         if !revoked? {

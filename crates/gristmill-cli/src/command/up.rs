@@ -12,7 +12,7 @@ use gristmill::schedule::Scheduler;
 use gristmill::signal::Signals;
 use gristmill::{Mill, StoreUrl};
 use gristmill_contract::{QueueContract, Scalar};
-use gristmill_server::{Listen, Options, Server};
+use gristmill_server::{Encryption, Listen, Options, Server};
 use serde_json::Value;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -21,7 +21,7 @@ use super::queue::change_text;
 use super::reload::Reload;
 use super::schedules::rule_text;
 use crate::args::{ServeArgs, UpArgs};
-use crate::config::{self, Config, QueueConfig};
+use crate::config::{self, Config, QueueConfig, TlsConfig};
 use crate::contracts::Contracts;
 use crate::crew::{Crew, shared_processors};
 use crate::exec::Children;
@@ -68,6 +68,7 @@ impl Up {
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let config = self.read()?;
+        let encryption = encryption(&config)?;
         let (listen, _) = listen(&config)?;
         // Before anything is opened: a mistake must not leave a store behind.
         if !self.handles && listen == Listen::Off {
@@ -114,9 +115,17 @@ impl Up {
             say(format_args!("{why}; its tasks wait"));
         }
         let program = self.program(session, &url);
-        let http = port.as_ref().map(|port| format!("http://{}", port.address()));
+        let scheme = if encryption.is_some() { "https" } else { "http" };
+        if let (Some(address), None) = (reachable, &encryption) {
+            say(format_args!(
+                "{address} can be reached from other machines and is not encrypted: tokens and \
+                 payloads can be read on their way; give 'tls: {{cert, key}}', or put something \
+                 that encrypts in front"
+            ));
+        }
+        let http = port.as_ref().map(|port| format!("{scheme}://{}", port.address()));
         if let Some(port) = &watch_port {
-            say(format_args!("metrics at http://{}/metrics", port.address()));
+            say(format_args!("metrics at {scheme}://{}/metrics", port.address()));
         }
         let file = (self.needs_file || self.config.exists()).then_some(self.config.as_path());
         let places = Places { file, url: &url, http: http.as_deref() };
@@ -128,6 +137,7 @@ impl Up {
         let options = Options {
             sweeps: workers.is_empty(),
             strict: reachable.is_some(),
+            kept_audit: config.keep.audit,
             ..Options::default()
         };
         let sweeps = port.is_some() && !options.sweeps;
@@ -135,7 +145,11 @@ impl Up {
         let watch_only = Options { watch_only: true, sweeps: false, ..options };
         let servers = port.map(|port| Server::new(port, &mill, options)).into_iter();
         let watching = watch_port.map(|port| Server::new(port, &mill, watch_only));
-        let servers = servers.chain(watching).collect();
+        let encrypted = |server: Server| match &encryption {
+            Some(encryption) => server.encrypted(encryption.clone()),
+            None => server,
+        };
+        let servers = servers.chain(watching).map(encrypted).collect();
         let beside =
             Beside { scheduler: Some(Scheduler::new(&mill)), http: servers, hires: Some(hired) };
         let (file, handles, mill_again) = (self.config.clone(), self.handles, mill.clone());
@@ -166,6 +180,16 @@ impl Up {
             Program { called, first: Some(first) }
         }
     }
+}
+
+/// With what HTTP is encrypted. Before a store is made: a certificate that cannot be used
+/// is a mistake in the configuration.
+fn encryption(config: &Config) -> Result<Option<Arc<Encryption>>, Failure> {
+    let Some(TlsConfig { cert, key }) = config.tls.clone() else { return Ok(None) };
+    let read = Encryption::read(cert, key);
+    let read =
+        read.map_err(|why| Failure { code: "config", ..Failure::usage(format!("tls: {why}")) })?;
+    Ok(Some(Arc::new(read)))
 }
 
 /// The variables that say where to listen, over what the file says.

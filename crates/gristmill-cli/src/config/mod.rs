@@ -7,12 +7,14 @@
 
 mod contracts;
 mod handler;
+mod keep;
 mod kept;
 mod lines;
 mod manager;
 mod own;
 mod schedule;
 mod seed;
+mod tls;
 
 use std::path::{Path, PathBuf};
 
@@ -25,10 +27,12 @@ use gristmill_server::Listen;
 use crate::exec::Means;
 use crate::failure::Failure;
 use crate::secret::hidden_in_config;
+pub(crate) use keep::KeepConfig;
 use kept::Given;
 pub(crate) use kept::Kept;
 pub(crate) use lines::Lines;
 pub(crate) use manager::ManagerConfig;
+pub(crate) use tls::TlsConfig;
 
 /// What `up` is to run.
 #[derive(Debug, Default)]
@@ -44,6 +48,10 @@ pub(crate) struct Config {
     pub(crate) listen: Option<Listen>,
     /// Where only /metrics, /livez and /readyz are, if anything was said.
     pub(crate) metrics: Option<Listen>,
+    /// With what HTTP is encrypted, if with anything.
+    pub(crate) tls: Option<TlsConfig>,
+    /// How long what is told of the past is kept.
+    pub(crate) keep: KeepConfig,
     /// What was said about the manager, if anything was.
     pub(crate) manager: Option<ManagerConfig>,
     /// Files whose content is a part of this, besides the file itself.
@@ -216,6 +224,9 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
         }
         config.listen = listen(&mut top, "listen", &mut mistakes);
         config.metrics = listen(&mut top, "metrics", &mut mistakes);
+        config.tls = top.node("tls").and_then(|node| tls::read(node, folder, &mut mistakes));
+        config.keep =
+            top.node("keep").and_then(|node| keep::read(node, &mut mistakes)).unwrap_or_default();
         contracts = contracts::read(&mut top, folder, &mut config, &mut mistakes);
         for node in top.list("queues", &mut mistakes) {
             queue(node, folder, &mut config, &mut mistakes);
@@ -234,6 +245,8 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
             "store",
             "listen",
             "metrics",
+            "tls",
+            "keep",
             "contracts",
             "queues",
             "schedules",

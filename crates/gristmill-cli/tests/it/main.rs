@@ -43,6 +43,7 @@ mod sql_page;
 mod stop;
 mod stream;
 mod stuck_log;
+mod tls;
 mod token;
 mod typescript;
 mod up;

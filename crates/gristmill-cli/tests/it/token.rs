@@ -106,3 +106,40 @@ fn what_cannot_be_a_token_is_said() {
     assert_eq!(made["scopes"], serde_json::json!(["read", "work"]));
     assert_eq!(made["queues"], serde_json::json!(["a", "b-*"]));
 }
+
+#[test]
+fn what_operators_do_here_is_in_the_audit_log() {
+    let place = Place::with(&[&["emails"]]);
+    place.ok(&["put", "emails", "1"]);
+    place.ok(&["pause", "emails", "--by", "ada"]);
+    place.ok(&["queue", "set", "emails", "max_attempts=7"]);
+    place.ok(&["cancel", "--queue", "emails", "--note", "not needed"]);
+    place.ok(&["token", "create", "shop", "--scope", "put"]);
+    place.ok(&["token", "revoke", "shop"]);
+    // What was refused is none.
+    assert_eq!(place.run(&["token", "revoke", "shop"]).code, 3);
+    let lines = place.json(&["audit"]);
+    let told: Vec<String> = lines
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| {
+            assert_eq!((&line["via"], &line["actor"]), (&"cli".into(), &serde_json::Value::Null));
+            let of = |name: &str| line[name].as_str().unwrap_or("-").to_owned();
+            let moved = &line["moved"];
+            format!("{} {} {} {moved} {}", of("action"), of("by"), of("target"), of("note"))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "token.revoke tester shop null -",
+            "token.create tester shop null put for all queues",
+            "tasks.cancel tester - 1 not needed",
+            "queues.change tester emails null max_attempts: 5 -> 7",
+            "queues.pause ada emails null -",
+        ]
+    );
+    let shown = place.ok(&["audit", "--limit", "2"]);
+    assert!(shown.contains("token.revoke") && !shown.contains("tasks.cancel"), "{shown}");
+}

@@ -1,41 +1,61 @@
 //! Who calls, and what they may do.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill::{QueueName, Task};
 
 use super::record::Known;
 use super::scope::Scope;
+use crate::audit::Deed;
 use crate::problem::{Answer, FORBIDDEN, Problem};
 
-/// Who calls.
-#[derive(Debug, Clone)]
-pub(crate) struct Caller(pub(super) Option<Arc<Known>>);
+/// Who calls, and what becomes known of what they do while it is done.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Caller {
+    pub(super) known: Option<Arc<Known>>,
+    deed: Arc<Mutex<Deed>>,
+}
 
 impl Caller {
     /// Somebody at a service that asks nobody, or at a route that does not.
-    pub(crate) const fn anyone() -> Self {
-        Caller(None)
+    pub(crate) fn anyone() -> Self {
+        Caller::default()
+    }
+
+    pub(super) fn with(known: Arc<Known>) -> Self {
+        Caller { known: Some(known), deed: Arc::default() }
+    }
+
+    /// Notes something of what is done, for the audit log.
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Deed)) {
+        // A text is valid whatever a panicking holder did.
+        note(&mut self.deed.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// What was done, as far as it is known.
+    pub(crate) fn deed(&self) -> Deed {
+        let deed = self.deed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Deed { actor: self.name().map(str::to_owned), ..deed }
     }
 
     /// The token's name; nothing where nobody was asked.
     pub(crate) fn name(&self) -> Option<&str> {
-        self.0.as_ref().map(|known| known.name.as_str())
+        self.known.as_ref().map(|known| known.name.as_str())
     }
 
     /// Whether there are queues that are not theirs.
     pub(crate) fn is_limited(&self) -> bool {
-        self.0.as_ref().is_some_and(|known| !known.reach.is_all())
+        self.known.as_ref().is_some_and(|known| !known.reach.is_all())
     }
 
     /// Whether a queue is theirs.
     pub(crate) fn reaches(&self, queue: &QueueName) -> bool {
-        self.0.as_ref().is_none_or(|known| known.reach.has(queue.as_str()))
+        self.known.as_ref().is_none_or(|known| known.reach.has(queue.as_str()))
     }
 
     /// The one queue that is theirs, if it is one.
     pub(crate) fn only(&self) -> Option<&QueueName> {
-        self.0.as_ref().and_then(|known| known.reach.only())
+        self.known.as_ref().and_then(|known| known.reach.only())
     }
 
     /// Whether a task is theirs: one of a foreign queue is as if it were not there.
@@ -44,7 +64,7 @@ impl Caller {
     }
 
     fn has(&self, scope: Scope) -> bool {
-        self.0.as_ref().is_none_or(|known| known.scopes.iter().any(|has| has.includes(scope)))
+        self.known.as_ref().is_none_or(|known| known.scopes.iter().any(|has| has.includes(scope)))
     }
 
     /// Refuses who has not this scope for any queue.
@@ -71,7 +91,9 @@ impl Caller {
 
     /// Who acts, for what is written down: what was said, else the token's name.
     pub(crate) fn acts_as(&self, said: Option<String>) -> Option<String> {
-        said.or_else(|| self.name().map(str::to_owned))
+        let by = said.or_else(|| self.name().map(str::to_owned));
+        self.note(|deed| deed.by.clone_from(&by));
+        by
     }
 }
 

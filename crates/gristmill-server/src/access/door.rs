@@ -84,7 +84,7 @@ impl Door {
         };
         let found = shown.as_ref().and_then(|shown| among(&seen.tokens, &shown.digest()));
         match found {
-            Some(known) => Ok(Caller(Some(known))),
+            Some(known) => Ok(Caller::with(known)),
             None => Err(self.refuse(peer)),
         }
     }
@@ -92,7 +92,7 @@ impl Door {
     /// Whether who came in earlier would still be let in.
     pub(crate) async fn still_takes(&self, caller: &Caller) -> Answer<()> {
         let seen = self.look().await?;
-        match &caller.0 {
+        match &caller.known {
             None if !seen.any && !self.strict => Ok(()),
             Some(known) if among(&seen.tokens, &known.digest).is_some() => Ok(()),
             _ => Err(unknown()),

@@ -48,6 +48,7 @@ use view::View;
 use viewer::Viewer;
 
 use crate::access::{Caller, Peer};
+use crate::audit::Audit;
 use crate::call::Call;
 use crate::problem::{Answer, Problem, READ_ONLY, WRONG_ORIGIN};
 use crate::service::Service;
@@ -141,11 +142,35 @@ async fn answer(mut call: Call, handler: Handler) -> Response {
     call.caller = caller;
     let view = view.shown_to(viewer, &service).await;
     let refused = view.clone();
+    let changes = call.request.method() == axum::http::Method::POST;
+    let path = call.request.uri().path().to_owned();
+    let target = call.params.first().map(|(_, value)| value.clone());
     let done = match may(&call, &view) {
         Ok(()) => handler(call, view).await,
         Err(why) => Err(why),
     };
+    if changes && done.is_ok() {
+        written_down(&service, &refused.viewer, &path, target).await;
+    }
     done.unwrap_or_else(|problem| refusal::page(&refused, &problem))
+}
+
+/// Writes down what was done from a page, if it was anything.
+async fn written_down(service: &Service, viewer: &Viewer, path: &str, target: Option<String>) {
+    let mut deed = viewer.caller.deed();
+    if deed.action.is_empty() {
+        // What says nothing of itself goes by its address.
+        let mut words = path.split('/').filter(|part| !part.is_empty());
+        let (subject, verb) = (words.next(), words.next_back());
+        let (Some(subject @ ("queues" | "schedules")), Some(verb)) = (subject, verb) else {
+            return;
+        };
+        deed.action = format!("{subject}.{verb}");
+    }
+    deed.via = "dashboard".to_owned();
+    deed.target = deed.target.or(target);
+    deed.by = deed.by.or_else(|| Some(viewer.name.clone()));
+    Audit::of(&service.mill).tell(deed).await;
 }
 
 /// Whether it may be asked at all. A form comes from a page of ours: every browser says

@@ -157,7 +157,13 @@ pub(crate) async fn stop(call: Call, view: View) -> Answer {
     let id = call.param("id").to_owned();
     let (service, _) = form::read(call).await?;
     match service.operations.stop(&id, &view.viewer.name).await? {
-        Some(operation) => flash::see(&format!("../{}", operation.id), "stopping", &[]),
+        Some(operation) => {
+            view.viewer.caller.note(|deed| {
+                deed.action = "operations.stop".to_owned();
+                deed.queue = operation.queue().map(str::to_owned);
+            });
+            flash::see(&format!("../{}", operation.id), "stopping", &[])
+        }
         None => Err(Problem::new(
             &NO_OPERATION,
             format!("no operation '{}' is known", excerpt(&id, 40)),

@@ -12,12 +12,14 @@ pub(crate) struct Viewer {
     pub(crate) may_act: bool,
     /// The name that stands beside what they do.
     pub(crate) name: String,
+    /// Who it is, and what they do.
+    pub(crate) caller: Caller,
 }
 
 impl Viewer {
     /// Somebody of whom nothing is known: they are shown nothing that is stored.
     pub(crate) fn stranger() -> Self {
-        Viewer { may_act: false, name: String::new() }
+        Viewer { may_act: false, name: String::new(), caller: Caller::anyone() }
     }
 
     /// Whoever may look. Pages tell of every queue, so it takes a token that is good for
@@ -32,6 +34,7 @@ impl Viewer {
         Ok(Viewer {
             may_act: !service.read_only && caller.expect(Scope::Admin).is_ok(),
             name: caller.name().unwrap_or("dashboard").to_owned(),
+            caller: caller.clone(),
         })
     }
 }

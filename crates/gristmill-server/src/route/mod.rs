@@ -1,6 +1,7 @@
 //! What each route does, a subject a file.
 
 pub(crate) mod about;
+pub(crate) mod audit;
 pub(crate) mod claims;
 pub(crate) mod events;
 pub(crate) mod extensions;

@@ -85,6 +85,7 @@ async fn operate(call: Call, action: Action) -> Answer {
     let (service, asked) = call.json::<OperateIn>().await?;
     let note = asked.note.map(|note| text("note", note, 4096)).transpose()?;
     let by = by(&caller, asked.by)?;
+    caller.note(|deed| deed.note.clone_from(&note));
     let limit = service.store.limits().page;
     match (asked.ids, asked.filter) {
         (Some(ids), None) => {
@@ -100,6 +101,7 @@ async fn operate(call: Call, action: Action) -> Answer {
                 report = service.store.operate(operation).await?;
             }
             let moved = report.moved() as u64;
+            caller.note(|deed| deed.moved = Some(moved));
             report.answers.extend(foreign.into_iter().map(|id| (id, OperationAnswer::Gone)));
             report.answers.sort_by_key(|(id, _)| *id);
             let answers = report.answers.into_iter().map(|(id, a)| OneOut::of(id, a)).collect();
@@ -108,7 +110,13 @@ async fn operate(call: Call, action: Action) -> Answer {
         (None, Some(filter)) => {
             let filter = filtered(&service, &caller, filter, action).await?;
             match service.operations.begin(action, &filter, None, by, note).await {
-                Ok(operation) => call::json(StatusCode::ACCEPTED, &operation),
+                Ok(operation) => {
+                    caller.note(|deed| {
+                        deed.target = Some(operation.id.clone());
+                        deed.queue = operation.queue().map(str::to_owned);
+                    });
+                    call::json(StatusCode::ACCEPTED, &operation)
+                }
                 Err(NotBegun::Store(error)) => Err(error.into()),
                 Err(NotBegun::TooMany) => {
                     let why = format!("{OPEN_MAX} operations are not over yet");

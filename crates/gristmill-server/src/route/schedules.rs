@@ -38,7 +38,9 @@ async fn found(service: &Service, caller: &Caller, name: &ScheduleName) -> Answe
     let mut schedules = service.store.schedules().await?;
     schedules.retain(|known| caller.reaches(&known.declared.queue));
     let found = schedules.iter().find(|schedule| schedule.declared.name == *name);
-    found.cloned().ok_or_else(|| unknown(name, &schedules))
+    let found = found.cloned().ok_or_else(|| unknown(name, &schedules))?;
+    caller.note(|deed| deed.queue = Some(found.declared.queue.to_string()));
+    Ok(found)
 }
 
 pub(crate) async fn get(call: Call) -> Answer {
@@ -78,6 +80,7 @@ async fn keep(
     status: StatusCode,
 ) -> Answer {
     caller.expect_for(Scope::Admin, &declared.queue)?;
+    caller.note(|deed| deed.queue = Some(declared.queue.to_string()));
     let queues = service.known.expect(service, &declared.queue).await?;
     if let Some(payload) = declared.payload.take() {
         // Told now, not when it fires at night.
@@ -123,7 +126,8 @@ async fn set_paused(call: Call, paused: bool) -> Answer {
 pub(crate) async fn fire(call: Call) -> Answer {
     let name = named(&call)?;
     let caller = call.caller.clone();
-    let (service, ByIn { .. }) = call.json_or_default::<ByIn>().await?;
+    let (service, asked) = call.json_or_default::<ByIn>().await?;
+    by(&caller, asked.by)?;
     found(&service, &caller, &name).await?;
     match service.mill.fire_schedule(name.as_str()).await? {
         FireAnswer::Overlapped(id) => {

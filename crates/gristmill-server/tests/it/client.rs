@@ -1,10 +1,10 @@
 //! A service over a store of its own, and a client that says exactly what a test wants.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use gristmill::Mill;
-use gristmill_server::{NewToken, Options, Port, Reach, Scope, Server, Tokens};
+use gristmill_server::{Encryption, NewToken, Options, Port, Reach, Scope, Server, Tokens};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -62,10 +62,20 @@ impl Site {
         Self::with_options(mill, Options::default()).await
     }
 
+    /// A service over an empty store that serves nothing that is not encrypted.
+    pub(crate) async fn encrypted(encryption: Arc<Encryption>) -> Self {
+        let mill = Mill::open("memory:").await.unwrap();
+        Self::made(mill, Options::default(), |server| server.encrypted(encryption)).await
+    }
+
     pub(crate) async fn with_options(mill: Mill, options: Options) -> Self {
+        Self::made(mill, options, |server| server).await
+    }
+
+    async fn made(mill: Mill, options: Options, change: impl FnOnce(Server) -> Server) -> Self {
         let port = Port::take("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = port.address();
-        let server = Server::new(port, &mill, options);
+        let server = change(Server::new(port, &mill, options));
         let (stop, stops) = oneshot::channel();
         let running = tokio::spawn(server.run(async move {
             let _ = stops.await;

@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod audit;
 mod claiming;
 mod client;
 mod dashboard;
@@ -23,3 +24,4 @@ mod slow;
 mod stopping;
 mod strangers;
 mod streaming;
+mod tls;

@@ -18,6 +18,7 @@ const RULES: &[(&str, &str)] = &[
     ("GET /openapi.json", "open"),
     ("GET /readyz", "open"),
     ("GET /v1", "any"),
+    ("GET /v1/audit", "admin"),
     ("POST /v1/claims", "work"),
     ("POST /v1/claims/{token}/extend", "work"),
     ("GET /v1/events", "read"),

@@ -45,8 +45,15 @@ async fn operate(
     }
     let selection = Selection::Ids(ids);
     let (by, note) = (view.viewer.name.clone(), note(fields)?);
+    let caller = &view.viewer.caller;
+    caller.note(|deed| deed.note.clone_from(&note));
     let operation = Operation { action, selection, limit, by, note };
-    Ok((action, service.store.operate(operation).await?))
+    let report = service.store.operate(operation).await?;
+    caller.note(|deed| {
+        deed.action = format!("tasks.{}", action.as_str());
+        deed.moved = Some(report.moved() as u64);
+    });
+    Ok((action, report))
 }
 
 /// `POST /tasks/act`: those that are selected.

@@ -172,6 +172,12 @@ pub(crate) async fn begin(call: Call, view: View) -> Answer {
     let begun = service.operations.begin(action, &filter, shape, by, note).await;
     match begun {
         Ok(operation) => {
+            view.viewer.caller.note(|deed| {
+                deed.action = format!("tasks.{}", action.as_str());
+                deed.target = Some(operation.id.clone());
+                deed.queue = operation.queue().map(str::to_owned);
+                deed.note.clone_from(&operation.note);
+            });
             let place = format!("../operations/{}", operation.id);
             flash::see(&place, "begun", &[("of", expected)])
         }

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often they are looked at.
-pub(crate) const LOOK: Duration = Duration::from_millis(500);
+pub const LOOK: Duration = Duration::from_millis(500);
 
 /// What changes when a file does: its number, size and times.
 type Stamp = Option<(u64, u64, i64, i64, i64, i64)>;
 
 /// Files, as they were when they were read.
 #[derive(Debug, Default)]
-pub(crate) struct Watched {
+pub struct Watched {
     files: Vec<PathBuf>,
     read: Vec<Stamp>,
     /// As they were at the last look.
@@ -24,14 +24,15 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// As they are now.
-    pub(crate) fn new(files: Vec<PathBuf>) -> Self {
+    #[must_use]
+    pub fn new(files: Vec<PathBuf>) -> Self {
         let read = stamps(&files);
         Watched { files, last: read.clone(), read }
     }
 
     /// Whether one has changed and all were at rest since the last look: a file that
     /// is being written is not half read.
-    pub(crate) fn look(&mut self) -> bool {
+    pub fn look(&mut self) -> bool {
         let now = stamps(&self.files);
         let rests = now == self.last;
         self.last = now;

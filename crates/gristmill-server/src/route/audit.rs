@@ -1,0 +1,40 @@
+//! `GET /v1/audit`: who did what.
+
+use axum::http::StatusCode;
+use gristmill::QueueName;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::audit::{Audit, AuditLine, LISTED};
+use crate::call::{self, Call};
+use crate::limits::PAGE;
+use crate::message::fields::from_text;
+use crate::problem::{Answer, Problem};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AuditQuery {
+    after: Option<String>,
+    #[serde(default, deserialize_with = "from_text")]
+    limit: Option<usize>,
+}
+
+pub(crate) async fn list(call: Call) -> Answer {
+    let query: AuditQuery = call.query()?;
+    let limit = query.limit.unwrap_or(PAGE);
+    if limit == 0 || limit > LISTED {
+        return Err(Problem::field("limit", format!("a page has from 1 to {LISTED} lines")));
+    }
+    let fits = |after: &String| !after.is_empty() && after.len() <= 64 && !after.contains('\0');
+    if query.after.as_ref().is_some_and(|after| !fits(after)) {
+        return Err(Problem::field("after", "use the 'next' of the page before"));
+    }
+    let mut lines = Audit::of(&call.service.mill).list(query.after, limit).await?;
+    let next = (lines.len() == limit).then(|| lines.last().map(|line| line.id.clone())).flatten();
+    let theirs = |line: &AuditLine| match line.deed.queue.as_deref().map(QueueName::new) {
+        Some(Ok(queue)) => call.caller.reaches(&queue),
+        _ => !call.caller.is_limited(),
+    };
+    lines.retain(theirs);
+    call::json(StatusCode::OK, &json!({ "lines": lines, "next": next }))
+}

@@ -74,7 +74,7 @@ pub use schedule::{
     Fire, FireAnswer, Missed, Overlap, Rule, Schedule, ScheduleDeclaration, TaskOptions,
 };
 pub use settings::{
-    Backoff, Binding, Claims, Durability, OnDuplicate, Per, Rate, Settings, SettingsError,
+    Backoff, Binding, Claims, Durability, Fair, OnDuplicate, Per, Rate, Settings, SettingsError,
     SettingsPatch, Unique,
 };
 pub use settlement::{Became, ExtendAnswer, Extension, Outcome, SettleAnswer, Settlement, When};

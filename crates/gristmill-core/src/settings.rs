@@ -58,6 +58,16 @@ pub enum Per {
     Group,
 }
 
+/// Between whom claims take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Fair {
+    /// Nobody: the oldest task comes first.
+    #[default]
+    None,
+    /// The groups that have due tasks, within a priority.
+    Group,
+}
+
 /// The words of an enumeration, both ways.
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
@@ -94,6 +104,7 @@ words!(Unique { Pending = "pending", Active = "active" });
 words!(OnDuplicate { Skip = "skip", Replace = "replace", Postpone = "postpone" });
 words!(Durability { Full = "full", Relaxed = "relaxed" });
 words!(Claims { Async = "async", Durable = "durable" });
+words!(Fair { None = "none", Group = "group" });
 words!(Per { Queue = "queue", Group = "group" });
 
 /// How long a task waits after an error: `base × 2ⁿ`, at most `cap`, spread
@@ -266,6 +277,8 @@ settings! {
     burst: Option<u32> = None;
     /// Whether the rate is of the queue, or of each group.
     rate_per: Per = Per::Queue;
+    /// Between whom claims take turns.
+    fair: Fair = Fair::None;
     /// Least processors the manager leaves on this queue.
     processors_min: u32 = 0;
     /// Most processors on this queue; `None` is without limit.
@@ -320,10 +333,16 @@ impl Settings {
         self.claims == Claims::Durable || self.slots.is_some() || self.is_limited()
     }
 
+    /// Whether claims take turns between groups.
+    #[must_use]
+    pub fn is_fair(&self) -> bool {
+        self.fair == Fair::Group
+    }
+
     /// Whether a claim may have to leave tasks that are due, because of others.
     #[must_use]
-    pub const fn is_limited(&self) -> bool {
-        self.concurrency.is_some() || self.rate.is_some()
+    pub fn is_limited(&self) -> bool {
+        self.concurrency.is_some() || self.rate.is_some() || self.is_fair()
     }
 
     /// Whether tasks under lease are counted by group.
@@ -341,7 +360,7 @@ impl Settings {
     /// Whether claims look at groups, so that tasks must be found by them.
     #[must_use]
     pub fn is_grouped(&self) -> bool {
-        self.slots.is_some() || self.counts_groups() || self.rates_groups()
+        self.slots.is_some() || self.counts_groups() || self.rates_groups() || self.is_fair()
     }
 
     /// Whether the end of an attempt makes room for another task.
@@ -417,6 +436,9 @@ impl Settings {
                 > SPAN_MAX.as_micros() * u128::from(rate.tasks)
         {
             return fail("burst is more than the rate brings in a year".to_owned());
+        }
+        if self.is_fair() && self.slots.is_some() {
+            return fail("a queue with slots cannot be fair: say concurrency instead".to_owned());
         }
         if self.rate.is_some() && self.slots.is_some() {
             return fail(
@@ -503,5 +525,7 @@ mod tests {
         assert!(rated(1, 4_000_000_000_000, Some(9), None).is_err_and(|e| e.contains("in a year")));
         assert!(rated(1, 9, None, Some(2)).is_err_and(|e| e.contains("concurrency instead")));
         assert_eq!(rated(50, 1_000_000, Some(1), None), Ok(()));
+        let fair = Settings { fair: Fair::Group, slots: Some(2), ..Settings::default() };
+        assert!(fair.check().is_err_and(|e| e.to_string().contains("cannot be fair")));
     }
 }

@@ -29,6 +29,7 @@ pub(crate) enum Fact {
     Minute { queue: u32, at: i64, put: u64, done: u64, failed: u64 },
     CallerId { queue: u32, id: String, task: i64, digest: String, until: i64 },
     NoCallerId { queue: u32, id: String },
+    Turn { queue: u32, priority: i16, group: String },
     Bucket { queue: u32, group: String, full_at: Option<i64> },
     Lease(LeaseText),
     Until { token: String, until: i64, length: u64 },
@@ -176,6 +177,10 @@ impl Fact {
         }
     }
 
+    pub(crate) fn turn(queue: u32, priority: i16, group: &str) -> Self {
+        Fact::Turn { queue, priority, group: group.to_owned() }
+    }
+
     pub(crate) fn bucket(queue: u32, group: &str, full_at: Option<Timestamp>) -> Self {
         Fact::Bucket { queue, group: group.to_owned(), full_at: full_at.map(Timestamp::as_micros) }
     }
@@ -242,6 +247,7 @@ impl Fact {
                 state.restore_caller_id(queue, id, Some(known));
             }
             Fact::NoCallerId { queue, id } => state.restore_caller_id(queue, id, None),
+            Fact::Turn { queue, priority, group } => state.restore_turn(queue, priority, group),
             Fact::Bucket { queue, group, full_at } => {
                 state.restore_bucket(queue, group, full_at.map(instant));
             }

@@ -117,6 +117,10 @@ impl Held {
         for (number, id) in &changes.caller_ids {
             facts.push(Fact::caller_id(*number, id, ledger.caller_id(*number, id)));
         }
+        for (number, priority) in &changes.turns {
+            let turn = ledger.turn(*number, *priority);
+            facts.extend(turn.map(|group| Fact::turn(*number, *priority, group)));
+        }
         for (number, group) in &changes.buckets {
             facts.push(Fact::bucket(*number, group, ledger.bucket(*number, group)));
         }

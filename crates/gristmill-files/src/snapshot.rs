@@ -30,6 +30,8 @@ fn facts(ledger: &Ledger, now: Timestamp) -> Vec<Fact> {
         facts.push(Fact::queue(queue));
         facts.extend(ledger.counters(number).map(|counters| Fact::counters(number, counters)));
         facts.extend(ledger.all_minutes(number, now).map(|minute| Fact::minute(number, minute)));
+        let turns = ledger.all_turns(number);
+        facts.extend(turns.map(|(priority, group)| Fact::turn(number, priority, group)));
         let buckets = ledger.all_buckets(number);
         facts.extend(buckets.map(|(group, full_at)| Fact::bucket(number, group, Some(full_at))));
     }

@@ -55,6 +55,7 @@ impl Write<'_, '_> {
         }
         self.take(&queue, &picked, source.is_some())?;
         self.take_tokens(&queue, &picked)?;
+        self.note_turns(&queue, &mut picked)?;
         let ids: Vec<i64> = picked.iter().map(|one| one.task.id.0).collect();
         let open = i64::try_from(ids.len()).unwrap_or(i64::MAX);
         self.db.run(

@@ -84,6 +84,10 @@ impl Write<'_, '_> {
                 None => (false, false),
             })
         };
+        if settings.is_fair() {
+            self.go_round(queue, source, |entry, group| add(&mut batch, entry, group))?;
+            return Ok(batch.picked);
+        }
         let mut left = FRONT.saturating_add(i64::try_from(most).unwrap_or(i64::MAX));
         let (mut full, mut last) = (false, None);
         self.each_level(queue, source, |level| {

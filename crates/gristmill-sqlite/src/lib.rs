@@ -26,6 +26,7 @@ mod diagnose;
 mod documents;
 mod endings;
 mod errors;
+mod fair;
 mod groups;
 mod import;
 mod inside;

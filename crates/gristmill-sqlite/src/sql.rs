@@ -130,6 +130,12 @@ statements! {
             after_id) -> (run_at, id);
         ReadyFirstOfGroupSource = "ready_first_of_group_source", (queue, grp, priority, now,
             after_run_at, after_id, source) -> (run_at, id);
+        ReadyFirstInLevel = "ready_first_in_level", (queue, grp, priority, now, after_run_at,
+            after_id, source) -> (run_at, id);
+        ReadyRound = "ready_round", (queue, priority, after) -> (grp);
+        ReadyRoundFirst = "ready_round_first", (queue, priority) -> (grp);
+        TurnGet = "turn_get", (queue, priority) -> (grp);
+        TurnSet = "turn_set", (queue, priority, grp);
         ReadyGroupsInFront = "ready_groups_in_front", (queue, priority, now, limit) -> (run_at, id,
             grp);
         ReadyGroupsInFrontSource = "ready_groups_in_front_source", (queue, priority, now, source,

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Binding, Claims, Durability, OnDuplicate, Per, Rate, Result, Settings, SettingsPatch,
-    Unique,
+    Backoff, Binding, Claims, Durability, Fair, OnDuplicate, Per, Rate, Result, Settings,
+    SettingsPatch, Unique,
 };
 use serde_json::{Map, Value, json};
 
@@ -122,7 +122,7 @@ macro_rules! by_word {
         }
     )+};
 }
-by_word!(Unique, OnDuplicate, Durability, Claims, Per);
+by_word!(Unique, OnDuplicate, Durability, Claims, Per, Fair);
 
 /// Makes both directions from one list. The exhaustive pattern in `write`
 /// does not compile when a setting is missing here.
@@ -164,7 +164,7 @@ macro_rules! fields {
 fields! {
     lease, timeout, max_attempts, backoff, id_window, keep_done, keep_result, keep_failed, durability, claims,
     unique, on_duplicate, postpone_max, capacity, batch_size, count, slots, concurrency,
-    concurrency_per, rate, burst, rate_per, processors_min, processors_max, processors_weight, drain_within, max_wait, bind,
+    concurrency_per, rate, burst, rate_per, fair, processors_min, processors_max, processors_weight, drain_within, max_wait, bind,
 }
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
         r#"{"backoff":{"base":2000000,"cap":3600000000,"jitter":true},"batch_size":100,"#,
         r#""bind":{"column":"id","table":"item"},"burst":6,"capacity":7,"claims":"durable","#,
         r#""concurrency":5,"concurrency_per":"group","count":true,"#,
-        r#""drain_within":8000000,"durability":"relaxed","id_window":3000000,"#,
+        r#""drain_within":8000000,"durability":"relaxed","fair":"group","id_window":3000000,"#,
         r#""keep_done":5000000,"keep_failed":null,"keep_result":4000000,"lease":1500000,"#,
         r#""max_attempts":null,"#,
         r#""max_wait":9000000,"on_duplicate":"postpone","postpone_max":6000000,"#,
@@ -229,6 +229,7 @@ mod tests {
             rate: Some(Some(Rate::new(100, Duration::from_secs(60)))),
             burst: Some(Some(6)),
             rate_per: Some(Per::Group),
+            fair: Some(Fair::Group),
             processors_min: Some(1),
             processors_max: Some(Some(4)),
             processors_weight: Some(2),

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Binding, Claims, Declaration, Declared, OnDuplicate, Origin, Per, QueueName, Rate,
-    SettingsPatch, Unique,
+    Backoff, Binding, Claims, Declaration, Declared, Fair, OnDuplicate, Origin, Per, QueueName,
+    Rate, SettingsPatch, Unique,
 };
 
 use crate::{Error, Mill};
@@ -160,6 +160,11 @@ impl Declare {
     /// What the [`rate`](Self::rate) is of: the queue, or each group.
     pub fn rate_per(self, per: Per) -> Self {
         self.with(|settings| settings.rate_per = Some(per))
+    }
+
+    /// Claims take turns between the groups that have due tasks, within a priority.
+    pub fn fair(self) -> Self {
+        self.with(|settings| settings.fair = Some(Fair::Group))
     }
 
     /// Makes claims survive a power cut, so that `claims` can be passed on as a

@@ -311,6 +311,13 @@ macro_rules! for_each_behaviour {
                 verb_endings_wake_who_waits,
                 verb_endings_wake_who_waits_in_another_process,
             }
+            verb_fair::{
+                verb_fair_claims_take_turns_between_groups,
+                verb_fair_keeps_priorities_and_each_groups_order,
+                verb_fair_goes_on_after_a_kill_and_between_handles,
+                verb_fair_and_limits_hold_together,
+                verb_fair_takes_sources_keys_and_suspects_as_without,
+            }
             verb_limit::{
                 verb_limit_lets_so_many_run_and_no_more,
                 verb_limit_makes_room_however_a_run_ends,

@@ -34,6 +34,7 @@ mod verb_checkpoint;
 mod verb_claim;
 mod verb_document;
 mod verb_endings;
+mod verb_fair;
 mod verb_import;
 mod verb_limit;
 mod verb_list;

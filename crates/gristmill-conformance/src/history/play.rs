@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::{
-    Declaration, Limits, ManualClock, OnDuplicate, Per, QueueStats, Rate, SettingsPatch, Task,
-    Unique,
+    Declaration, Fair, Limits, ManualClock, OnDuplicate, Per, QueueStats, Rate, SettingsPatch,
+    Task, Unique,
 };
 
 use super::call::make;
@@ -123,6 +123,7 @@ fn declarations() -> Vec<Declaration> {
                     settings.concurrency = Some(Some(1));
                     settings.concurrency_per = Some(Per::Group);
                 }
+                "fair" => settings.fair = Some(Fair::Group),
                 "rated" => {
                     settings.rate = Some(Some(Rate::new(7, secs(60))));
                     settings.burst = Some(Some(3));

@@ -8,9 +8,9 @@ use std::time::Duration;
 use gristmill_core::{Action, State};
 
 /// The queues of every history. Each has one setting that matters.
-pub(super) const QUEUES: [&str; 13] = [
+pub(super) const QUEUES: [&str; 14] = [
     "plain", "replace", "postpone", "active", "slots", "count", "bounded", "kept", "limited",
-    "grouped", "rated", "paced", "absent",
+    "grouped", "rated", "paced", "fair", "absent",
 ];
 /// Few keys, so that they meet.
 pub(super) const KEYS: [&str; 3] = ["a", "b", "c"];

@@ -19,6 +19,8 @@ pub struct Changes {
     pub caller_ids: Vec<(u32, String)>,
     /// Buckets, by queue and group.
     pub buckets: Vec<(u32, String)>,
+    /// Whose turn it was, by queue and priority.
+    pub turns: Vec<(u32, i16)>,
     /// New leases.
     pub leases: Vec<Token>,
     /// Leases that got another deadline.

@@ -76,6 +76,10 @@ impl State {
             self.count_leased(number, *id, true);
         }
         self.take_tokens(number, &settings, &ids, now);
+        self.note_turns(number, &settings, &ids);
+        if settings.is_fair() {
+            claim.tasks.sort_by_key(|task| (task.priority, task.run_at, task.id));
+        }
         let queue = self.queue_mut(number)?;
         queue.counts.processing += ids.len() as u64;
         queue.counters.claimed += ids.len() as u64;

@@ -171,6 +171,7 @@ pub(super) fn new_queue(queue: Queue) -> QueueState {
         by_group: BTreeMap::new(),
         leased: HashMap::new(),
         buckets: BTreeMap::new(),
+        turns: BTreeMap::new(),
         delayed: BTreeSet::new(),
         places: HashMap::new(),
         ids: HashMap::new(),

@@ -63,6 +63,30 @@ impl Lane {
         })
     }
 
+    /// The first task of one priority that is due at `now` and comes behind a place.
+    pub(super) fn next_in_level(
+        &self,
+        priority: i16,
+        behind: Option<Entry>,
+        now: Timestamp,
+    ) -> impl Iterator<Item = Entry> {
+        let from = match behind {
+            Some((_, run_at, id)) => Bound::Excluded((run_at, id)),
+            None => Bound::Unbounded,
+        };
+        self.levels.get(&priority).into_iter().flat_map(move |level| {
+            level
+                .range((from, Bound::Unbounded))
+                .take_while(move |(run_at, _)| *run_at <= now)
+                .map(move |(run_at, id)| (priority, *run_at, *id))
+        })
+    }
+
+    /// Every priority, the most urgent first.
+    pub(super) fn levels(&self) -> impl Iterator<Item = i16> {
+        self.levels.keys().copied()
+    }
+
     /// Tasks that are not due at `now`.
     pub(super) fn ahead(&self, now: Timestamp) -> impl Iterator<Item = i64> {
         let levels = self.levels.values();

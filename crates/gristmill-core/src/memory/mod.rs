@@ -13,6 +13,7 @@ mod declare;
 mod documents;
 mod endings;
 mod facts;
+mod fair;
 mod import;
 mod lane;
 mod operate;

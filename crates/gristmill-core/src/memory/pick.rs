@@ -130,6 +130,14 @@ impl State {
             }
             added.full
         };
+        if settings.is_fair() {
+            self.go_round(queue, source, now, |id| {
+                let before = batch.picked.len();
+                let full = add(&mut batch, id);
+                (batch.picked.len() > before, full)
+            });
+            return batch.picked;
+        }
         let mut left = FRONT + batch.most;
         let mut last = None;
         for entry in lane_of(queue, source).into_iter().flat_map(|lane| lane.due(now)) {

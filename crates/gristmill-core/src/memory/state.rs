@@ -161,6 +161,8 @@ pub(super) struct QueueState {
     /// When the buckets of the queue's rate are full, by group; the queue's own has no
     /// name. One that is missing is full.
     pub(super) buckets: BTreeMap<String, Timestamp>,
+    /// Whose turn it was last, by priority, where claims take turns.
+    pub(super) turns: BTreeMap<i16, String>,
     /// Counted as delayed, by the time they fall due.
     pub(super) delayed: BTreeSet<(Timestamp, i64)>,
     pub(super) places: HashMap<String, Places>,

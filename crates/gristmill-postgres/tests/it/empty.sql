@@ -2,6 +2,7 @@ DELETE FROM gristmill.task;
 DELETE FROM gristmill.lease;
 DELETE FROM gristmill.bucket;
 DELETE FROM gristmill.refund;
+DELETE FROM gristmill.turn;
 DELETE FROM gristmill.deadline;
 DELETE FROM gristmill.settling;
 DELETE FROM gristmill.marker;

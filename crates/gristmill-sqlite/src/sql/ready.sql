@@ -37,6 +37,30 @@ SELECT run_at, id FROM gristmill_ready INDEXED BY gristmill_ready_group
    AND (run_at, id) > (:after_run_at, :after_id) AND source = :source
  ORDER BY run_at, id LIMIT 1;
 
+-- name: ready_first_in_level
+-- The first due task of a group in one level behind a place.
+SELECT run_at, id FROM gristmill_ready INDEXED BY gristmill_ready_group
+ WHERE queue = :queue AND grp = :grp AND priority = :priority AND run_at <= :now
+   AND (run_at, id) > (:after_run_at, :after_id)
+   AND (:source IS NULL OR source = :source)
+ ORDER BY run_at, id LIMIT 1;
+
+-- name: ready_round
+-- The next group that has tasks in a level, in the order of names.
+SELECT grp FROM gristmill_ready INDEXED BY gristmill_ready_round
+ WHERE queue = :queue AND priority = :priority AND grp > :after ORDER BY grp LIMIT 1;
+
+-- name: ready_round_first
+SELECT grp FROM gristmill_ready INDEXED BY gristmill_ready_round
+ WHERE queue = :queue AND priority = :priority AND grp IS NOT NULL ORDER BY grp LIMIT 1;
+
+-- name: turn_get
+SELECT grp FROM gristmill_turn WHERE queue = :queue AND priority = :priority;
+
+-- name: turn_set
+INSERT INTO gristmill_turn (queue, priority, grp) VALUES (:queue, :priority, :grp)
+ON CONFLICT (queue, priority) DO UPDATE SET grp = excluded.grp;
+
 -- name: ready_groups_in_front
 SELECT run_at, id, coalesce(grp, '') AS grp FROM gristmill_ready
  WHERE queue = :queue AND priority = :priority AND run_at <= :now

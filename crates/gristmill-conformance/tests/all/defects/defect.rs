@@ -142,6 +142,8 @@ defects! {
     IgnoresConcurrency => "verb_limit",
     /// What is meant of each group is taken of all of them together.
     LimitsGroupsTogether => "verb_limit",
+    /// Nobody has turns: the oldest comes first.
+    IgnoresFairness => "verb_fair",
     /// As many as are due are claimed, however fast.
     IgnoresRate => "verb_rate",
     /// The burst comes on top of itself.

@@ -35,6 +35,7 @@
 --                     a queue at a time, the first free slot, other groups not hidden.
 --   concurrency       The same without numbers, in batches, of the queue or of each group.
 --   rate              So many in a time: what is taken moves a bucket's instant on.
+--   fair              Groups take turns: round the index of a priority's groups.
 --   counts            Every move appends to `delta`, so that nobody ever counts rows.
 --   asynchronous      A lost claim is only a redelivery, so it need not wait for the
 --                     disk; unless it took leases away, whose tokens would be good again.
@@ -808,6 +809,144 @@ BEGIN
 END
 $$;
 
+-- The same, but groups take turns: of each priority one task of each group at a time, from
+-- behind the group whose turn it was last. Who had nothing in the first round is not
+-- asked again.
+CREATE FUNCTION gristmill.in_turns(
+    p_queue gristmill.queue, p_source text, p_leased jsonb, p_taken jsonb, p_max integer,
+    p_not bigint[], p_now timestamptz
+) RETURNS TABLE (id bigint, grp text, suspect boolean, bytes integer)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_left   integer := p_max;
+    v_level  smallint;
+    v_last   text;
+    v_group  text;
+    v_wraps  boolean;
+    v_rooms  jsonb := '{}';
+    v_room   integer;
+    v_one    record;
+    v_groups text[];
+    v_ats    timestamptz[];
+    v_ids    bigint[];
+    n_groups text[];
+    n_ats    timestamptz[];
+    n_ids    bigint[];
+BEGIN
+    LOOP
+        v_level := gristmill.next_level(p_queue.number, p_source, v_level);
+        EXIT WHEN v_level IS NULL;
+        v_last := (SELECT t.grp FROM gristmill.turn t
+                    WHERE t.queue = p_queue.number AND t.priority = v_level);
+        v_group := v_last;
+        v_wraps := v_last IS NULL;
+        v_groups := '{}';
+        v_ats := '{}';
+        v_ids := '{}';
+        LOOP
+            IF v_group IS NULL THEN
+                v_group := (SELECT coalesce(t.grp, '') FROM gristmill.task t
+                             WHERE t.queue = p_queue.number AND t.priority = v_level
+                               AND t.slotted AND NOT t.blocked
+                             ORDER BY coalesce(t.grp, '') LIMIT 1);
+            ELSE
+                v_group := (SELECT coalesce(t.grp, '') FROM gristmill.task t
+                             WHERE t.queue = p_queue.number AND t.priority = v_level
+                               AND t.slotted AND NOT t.blocked AND coalesce(t.grp, '') > v_group
+                             ORDER BY coalesce(t.grp, '') LIMIT 1);
+            END IF;
+            IF v_group IS NULL THEN
+                EXIT WHEN v_wraps;
+                v_wraps := true;
+                CONTINUE;
+            END IF;
+            EXIT WHEN v_wraps AND v_group > v_last;
+            v_groups := v_groups || v_group;
+            v_ats := v_ats || '-infinity'::timestamptz;
+            v_ids := v_ids || 0::bigint;
+            -- Asked at once, so that no more groups are looked for than give something.
+            v_one := gristmill.next_in_turn(p_queue.number, p_source, v_level, v_group, p_not,
+                                            '-infinity', 0, p_now);
+            IF v_one.id IS NULL THEN
+                v_groups := trim_array(v_groups, 1);
+                v_ats := trim_array(v_ats, 1);
+                v_ids := trim_array(v_ids, 1);
+                CONTINUE;
+            END IF;
+            v_room := coalesce((v_rooms ->> v_group)::integer,
+                gristmill.room_of_group(p_queue, p_leased, v_group, p_now)
+                    - coalesce((p_taken ->> v_group)::integer, 0));
+            v_rooms := v_rooms || jsonb_build_object(v_group, v_room - 1);
+            IF v_room <= 0 THEN
+                v_groups := trim_array(v_groups, 1);
+                v_ats := trim_array(v_ats, 1);
+                v_ids := trim_array(v_ids, 1);
+                CONTINUE;
+            END IF;
+            v_ats[cardinality(v_ats)] := v_one.run_at;
+            v_ids[cardinality(v_ids)] := v_one.id;
+            RETURN QUERY SELECT v_one.id, v_group, v_one.suspect, v_one.bytes;
+            v_left := v_left - 1;
+            IF v_left <= 0 THEN
+                RETURN;
+            END IF;
+        END LOOP;
+        WHILE cardinality(v_groups) > 0 LOOP
+            n_groups := '{}';
+            n_ats := '{}';
+            n_ids := '{}';
+            FOR i IN 1..cardinality(v_groups) LOOP
+                v_room := (v_rooms ->> v_groups[i])::integer;
+                CONTINUE WHEN v_room <= 0;
+                v_one := gristmill.next_in_turn(p_queue.number, p_source, v_level, v_groups[i],
+                                                p_not, v_ats[i], v_ids[i], p_now);
+                CONTINUE WHEN v_one.id IS NULL;
+                v_rooms := v_rooms || jsonb_build_object(v_groups[i], v_room - 1);
+                n_groups := n_groups || v_groups[i];
+                n_ats := n_ats || v_one.run_at;
+                n_ids := n_ids || v_one.id;
+                RETURN QUERY SELECT v_one.id, v_groups[i], v_one.suspect, v_one.bytes;
+                v_left := v_left - 1;
+                IF v_left <= 0 THEN
+                    RETURN;
+                END IF;
+            END LOOP;
+            v_groups := n_groups;
+            v_ats := n_ats;
+            v_ids := n_ids;
+        END LOOP;
+    END LOOP;
+END
+$$;
+
+-- The first due task of a group in one priority behind a place, but none of p_not.
+CREATE FUNCTION gristmill.next_in_turn(
+    p_queue integer, p_source text, p_level smallint, p_group text, p_not bigint[],
+    p_after timestamptz, p_after_id bigint, p_now timestamptz,
+    OUT run_at timestamptz, OUT id bigint, OUT suspect boolean, OUT bytes integer
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    IF p_source IS NULL THEN
+        SELECT t.run_at, t.id, t.expiries > 0, octet_length(t.payload)
+          INTO run_at, id, suspect, bytes FROM gristmill.task t
+         WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
+           AND coalesce(t.grp, '') = p_group AND t.priority = p_level AND t.run_at <= p_now
+           AND (t.run_at, t.id) > (p_after, p_after_id) AND t.id <> ALL (p_not)
+         ORDER BY t.run_at, t.id LIMIT 1;
+    ELSE
+        SELECT t.run_at, t.id, t.expiries > 0, octet_length(t.payload)
+          INTO run_at, id, suspect, bytes FROM gristmill.task t
+         WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
+           AND coalesce(t.grp, '') = p_group AND t.priority = p_level AND t.run_at <= p_now
+           AND (t.run_at, t.id) > (p_after, p_after_id) AND t.id <> ALL (p_not)
+         ORDER BY t.run_at, t.id LIMIT 1;
+    END IF;
+END
+$$;
+
 -- Picks due tasks of groups that have room, one by one: locks them and takes their keys
 -- into flight. The caller has the turn, so nobody else claims meanwhile. A suspect is
 -- taken alone, and bytes are bounded, as in pick.
@@ -832,8 +971,14 @@ BEGIN
     -- and another one may have its room.
     FOR v_try IN 1..100 LOOP
         v_again := false;
-        FOR v_one IN SELECT * FROM gristmill.with_room(p_queue, p_source, v_leased, v_taken,
+        FOR v_one IN
+            SELECT * FROM gristmill.with_room(p_queue, p_source, v_leased, v_taken,
                 p_max - coalesce(cardinality(v_places), 0), v_passed, p_now)
+             WHERE NOT p_queue.fair
+             UNION ALL
+            SELECT * FROM gristmill.in_turns(p_queue, p_source, v_leased, v_taken,
+                p_max - coalesce(cardinality(v_places), 0), v_passed, p_now)
+             WHERE p_queue.fair
         LOOP
             IF v_places IS NOT NULL AND (v_one.suspect OR v_bytes + v_one.bytes > p_bytes) THEN
                 RETURN v_places;
@@ -1054,6 +1199,15 @@ BEGIN
         SELECT count(*) INTO v_count FROM gristmill.lease l
          WHERE l.queue = v_queue.number AND l.grp = v_group
            AND (SELECT d.until FROM gristmill.deadline d WHERE d.token = l.token) > v_now;
+    END IF;
+    IF v_queue.fair THEN
+        -- In the order in which they were picked: whose turn it was last.
+        INSERT INTO gristmill.turn AS u (queue, priority, grp)
+        SELECT DISTINCT ON (t.priority) v_queue.number, t.priority, coalesce(t.grp, '')
+          FROM unnest(v_places) WITH ORDINALITY AS p (place, nth)
+          JOIN gristmill.task t ON t.ctid = p.place
+         ORDER BY t.priority, p.nth DESC
+        ON CONFLICT (queue, priority) DO UPDATE SET grp = excluded.grp;
     END IF;
     IF v_queue.rate_tasks IS NOT NULL THEN
         PERFORM gristmill.take_tokens(v_queue, v_places, v_now);

@@ -37,8 +37,11 @@ BEGIN
             div((v_rate ->> 'tasks')::numeric * 1000000 + (v_rate ->> 'per')::numeric - 1,
                 (v_rate ->> 'per')::numeric)) END,
         rate_per_group = coalesce(p_settings ->> 'rate_per', 'queue') = 'group',
-        limited = v_rate IS NOT NULL OR p_settings ->> 'concurrency' IS NOT NULL,
+        fair = coalesce(p_settings ->> 'fair', 'none') = 'group',
+        limited = v_rate IS NOT NULL OR p_settings ->> 'concurrency' IS NOT NULL
+            OR coalesce(p_settings ->> 'fair', 'none') = 'group',
         grouped = p_settings ->> 'slots' IS NOT NULL
+            OR coalesce(p_settings ->> 'fair', 'none') = 'group'
             OR v_rate IS NOT NULL AND coalesce(p_settings ->> 'rate_per', 'queue') = 'group'
             OR p_settings ->> 'concurrency' IS NOT NULL
                AND coalesce(p_settings ->> 'concurrency_per', 'queue') = 'group',
@@ -131,7 +134,7 @@ BEGIN
             WHEN v_name IN ('max_attempts', 'capacity', 'batch_size', 'slots', 'concurrency', 'burst',
                             'processors_min', 'processors_max', 'processors_weight') THEN 'number'
             WHEN v_name IN ('unique', 'on_duplicate', 'durability', 'claims',
-                            'concurrency_per', 'rate_per') THEN 'string'
+                            'concurrency_per', 'rate_per', 'fair') THEN 'string'
             WHEN v_name = 'rate' THEN 'rate'
             WHEN v_name = 'count' THEN 'boolean'
             WHEN v_name IN ('backoff', 'bind') THEN 'object' END;
@@ -159,6 +162,7 @@ BEGIN
             v_fault := format('%s cannot be %s', v_name, v_value);
         ELSIF (v_name = 'unique' AND v_value #>> '{}' NOT IN ('pending', 'active'))
            OR (v_name = 'durability' AND v_value #>> '{}' NOT IN ('full', 'relaxed'))
+           OR (v_name = 'fair' AND v_value #>> '{}' NOT IN ('none', 'group'))
            OR (v_name = 'rate_per' AND v_value #>> '{}' NOT IN ('queue', 'group'))
            OR (v_name = 'concurrency_per' AND v_value #>> '{}' NOT IN ('queue', 'group'))
            OR (v_name = 'claims' AND v_value #>> '{}' NOT IN ('async', 'durable'))
@@ -192,6 +196,8 @@ BEGIN
             THEN 'processors_max is below processors_min'
         WHEN v_stored ->> 'concurrency' IS NOT NULL AND v_stored ->> 'slots' IS NOT NULL
             THEN 'concurrency and slots both limit what runs at once: say one of them'
+        WHEN v_stored ->> 'fair' = 'group' AND v_stored ->> 'slots' IS NOT NULL
+            THEN 'a queue with slots cannot be fair: say concurrency instead'
         WHEN v_stored ->> 'rate' IS NOT NULL AND v_stored ->> 'slots' IS NOT NULL
             THEN 'a queue with slots cannot have a rate: say concurrency instead'
         WHEN (v_stored ->> 'burst')::numeric * (v_stored -> 'rate' ->> 'per')::numeric

@@ -64,6 +64,8 @@ CREATE TABLE gristmill.queue (
     rate_time      bigint,
     burst          integer,
     rate_per_group boolean  NOT NULL DEFAULT false,
+    -- Between groups.
+    fair           boolean  NOT NULL DEFAULT false,
     -- A claim may have to leave tasks that are due: claims take turns.
     limited        boolean  NOT NULL DEFAULT false,
     -- Claims look at groups: tasks have to be in the group index.
@@ -145,6 +147,9 @@ CREATE INDEX task_group ON gristmill.task (queue, (coalesce(grp, '')), priority,
 CREATE INDEX task_group_source
     ON gristmill.task (queue, source, (coalesce(grp, '')), priority, run_at, id)
     WHERE slotted AND source IS NOT NULL AND NOT blocked;
+-- The groups of a priority, for claims that go round them.
+CREATE INDEX task_round ON gristmill.task (queue, priority, (coalesce(grp, '')), run_at, id)
+    WHERE slotted AND NOT blocked;
 -- Exactly the blocked ones, for the sweep that looks for missed ones.
 CREATE INDEX task_blocked ON gristmill.task (key, queue) WHERE blocked;
 
@@ -296,6 +301,17 @@ CREATE TABLE gristmill.bucket (
 );
 
 CREATE INDEX bucket_full ON gristmill.bucket (queue, full_at);
+
+-- Whose turn it was last in a priority, where claims take turns between groups.
+CREATE TABLE gristmill.turn (
+    queue    integer  NOT NULL,
+    priority smallint NOT NULL,
+    grp      text COLLATE "C" NOT NULL,
+    PRIMARY KEY (queue, priority)
+) WITH (
+    fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
 
 -- Tokens of tasks that never started, given back: the next claim of the queue puts them
 -- into their buckets, so that no settlement waits for a claim.

@@ -109,6 +109,8 @@ CREATE INDEX gristmill_ready_source ON gristmill_ready (queue, source, priority,
     WHERE source IS NOT NULL;
 CREATE INDEX gristmill_ready_group ON gristmill_ready (queue, grp, priority, run_at, id)
     WHERE grp IS NOT NULL;
+CREATE INDEX gristmill_ready_round ON gristmill_ready (queue, priority, grp)
+    WHERE grp IS NOT NULL;
 CREATE INDEX gristmill_ready_delayed ON gristmill_ready (run_at) WHERE delayed = 1;
 
 -- One row a claim, however many tasks it took: ids holds those still open,
@@ -141,6 +143,14 @@ CREATE TABLE gristmill_bucket (
     grp     TEXT    NOT NULL,
     full_at INTEGER NOT NULL,
     PRIMARY KEY (queue, grp)
+) WITHOUT ROWID;
+
+-- Whose turn it was last in a priority, where claims take turns between groups.
+CREATE TABLE gristmill_turn (
+    queue    INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    grp      TEXT    NOT NULL,
+    PRIMARY KEY (queue, priority)
 ) WITHOUT ROWID;
 
 -- Done and resolved tasks that their queue keeps: in no claim, key or

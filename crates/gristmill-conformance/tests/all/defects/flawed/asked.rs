@@ -80,6 +80,7 @@ impl Flawed {
     fn mishear_settings(&self, settings: &mut SettingsPatch) {
         match self.defect {
             Some(Defect::IgnoresCapacity) => settings.capacity = None,
+            Some(Defect::IgnoresFairness) => settings.fair = None,
             Some(Defect::IgnoresRate) => {
                 settings.rate = None;
                 settings.burst = None;

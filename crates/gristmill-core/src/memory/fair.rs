@@ -1,0 +1,90 @@
+//! Claims that take turns between groups.
+
+use std::ops::Bound;
+
+use super::lane::{Entry, Lane};
+use super::pick::lane_of;
+use super::state::{QueueState, State};
+use crate::{Settings, Timestamp};
+
+impl State {
+    /// Whose turn it was last in a priority of a queue.
+    #[must_use]
+    pub fn turn(&self, number: u32, priority: i16) -> Option<&str> {
+        self.queues.get(&number)?.turns.get(&priority).map(String::as_str)
+    }
+
+    /// The same of all priorities of a queue.
+    pub fn all_turns(&self, number: u32) -> impl Iterator<Item = (i16, &str)> {
+        let queue = self.queues.get(&number);
+        let turns = queue.into_iter().flat_map(|queue| queue.turns.iter());
+        turns.map(|(priority, group)| (*priority, group.as_str()))
+    }
+
+    /// Sets whose turn it was last.
+    pub fn restore_turn(&mut self, number: u32, priority: i16, group: String) {
+        if let Some(queue) = self.queues.derived_mut(&number) {
+            queue.turns.insert(priority, group);
+        }
+    }
+
+    /// Takes down whose turn it was, of tasks in the order in which they were picked.
+    pub(super) fn note_turns(&mut self, number: u32, settings: &Settings, ids: &[i64]) {
+        if !settings.is_fair() {
+            return;
+        }
+        for id in ids {
+            let Some(row) = self.rows.get(id) else { continue };
+            let group = row.task.group.clone().unwrap_or_default();
+            let priority = row.task.priority;
+            self.restore_turn(number, priority, group);
+            self.note(|changes| changes.turns.push((number, priority)));
+        }
+    }
+
+    /// Goes round the groups of each priority, from behind the one whose turn it was
+    /// last, and takes one task of each at a time. `add` says whether it took the task,
+    /// and whether nothing more is to be taken.
+    pub(super) fn go_round(
+        &self,
+        queue: &QueueState,
+        source: Option<&str>,
+        now: Timestamp,
+        mut add: impl FnMut(i64) -> (bool, bool),
+    ) {
+        let of_source = |entry: &Entry| {
+            source.is_none()
+                || self.rows.get(&entry.2).is_some_and(|row| row.task.source.as_deref() == source)
+        };
+        for priority in lane_of(queue, source).into_iter().flat_map(Lane::levels) {
+            let last = queue.turns.get(&priority);
+            let (behind, up_to) = match last {
+                Some(last) => (Bound::Excluded(last), Bound::Included(last)),
+                None => (Bound::Unbounded, Bound::Unbounded),
+            };
+            let first = queue.by_group.range::<String, _>((behind, Bound::Unbounded));
+            let wrapped = queue.by_group.range::<String, _>((Bound::Unbounded, up_to));
+            let wrapped = wrapped.filter(|_| last.is_some());
+            let mut round: Vec<(&Lane, Option<Entry>)> =
+                first.chain(wrapped).map(|(_, lane)| (lane, None)).collect();
+            // Whoever had something may have more; the others have not.
+            while !round.is_empty() {
+                let mut next = Vec::new();
+                for (lane, behind) in round {
+                    let Some(entry) = lane.next_in_level(priority, behind, now).find(&of_source)
+                    else {
+                        continue;
+                    };
+                    let (taken, full) = add(entry.2);
+                    if full {
+                        return;
+                    }
+                    if taken {
+                        next.push((lane, Some(entry)));
+                    }
+                }
+                round = next;
+            }
+        }
+    }
+}

@@ -22,6 +22,7 @@ mod secret;
 mod serve;
 mod stderr;
 mod store;
+mod stubs;
 mod top;
 mod usage;
 mod when;

@@ -52,6 +52,23 @@ pub fn is_keyword(name: &str) -> bool {
     KEYWORDS.contains(&name)
 }
 
+/// Words of Rust that are no names even as `r#…`.
+const NEVER: &[&str] = &["crate", "self", "super"];
+
+/// A field's name in code: `userId` is `user_id`, and a word of Rust is written as
+/// `r#type`. None where no code could bear it.
+#[must_use]
+pub fn field_name(name: &str) -> Option<String> {
+    let snake = snake_case(name);
+    if NEVER.contains(&snake.as_str()) {
+        None
+    } else if is_keyword(&snake) {
+        Some(format!("r#{snake}"))
+    } else {
+        Some(snake)
+    }
+}
+
 /// Whether the generated code needs this type's name itself.
 #[must_use]
 pub fn is_taken(type_name: &str) -> bool {
@@ -106,6 +123,14 @@ fn words(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_of_rust_can_be_a_field() {
+        for (name, code) in [("type", "r#type"), ("userId", "user_id"), ("Match", "r#match")] {
+            assert_eq!(field_name(name).as_deref(), Some(code));
+        }
+        assert_eq!(field_name("self"), None);
+    }
 
     #[test]
     fn names_become_identifiers() {

@@ -7,7 +7,9 @@ use clap::Args;
 const EXAMPLES: &str = "\
 Examples:
   gristmill init --exec mail        handlers that are programs: cd mail && gristmill up
-  gristmill init mail               a Rust project: cd mail && cargo run";
+  gristmill init mail               a Rust project: cd mail && cargo run
+  gristmill init mail --contract queues.yaml
+                                    the same, with a handler for each of your own queues";
 
 /// `init`.
 #[derive(Debug, Args)]
@@ -20,6 +22,11 @@ pub(crate) struct InitArgs {
     /// Handlers that are programs instead of Rust
     #[arg(long)]
     pub(crate) exec: bool,
+
+    /// Your own contract: the project has a handler for each of its queues, for you to
+    /// fill in
+    #[arg(long, value_name = "FILE")]
+    pub(crate) contract: Option<PathBuf>,
 
     /// The clone of gristmill that the Rust project uses [default: the one this program
     /// was built from]

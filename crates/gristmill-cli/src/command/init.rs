@@ -7,6 +7,7 @@ use serde_json::json;
 use super::Session;
 use crate::args::InitArgs;
 use crate::failure::{Exit, Failure};
+use crate::stubs::Stubs;
 
 /// Where this program was built.
 const BUILT_FROM: &str = env!("CARGO_MANIFEST_DIR");
@@ -40,15 +41,19 @@ const EXEC: &[(&str, &str)] = &[
 pub(crate) struct Init {
     folder: PathBuf,
     exec: bool,
+    contract: Option<PathBuf>,
     gristmill: Option<PathBuf>,
 }
 
 impl Init {
     pub(crate) fn meant(args: InitArgs) -> Self {
-        Init { folder: args.folder, exec: args.exec, gristmill: args.gristmill }
+        let InitArgs { folder, exec, contract, gristmill } = args;
+        Init { folder, exec, contract, gristmill }
     }
 
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        // A contract that cannot be read makes no folder.
+        let own = self.contract.as_deref().map(Stubs::read).transpose()?;
         let shown = self.folder.display().to_string();
         let wrong = |error: std::io::Error| Failure::io(&shown, &error);
         std::fs::create_dir_all(&self.folder).map_err(wrong)?;
@@ -63,16 +68,28 @@ impl Init {
         let folder = self.folder.canonicalize().map_err(wrong)?;
         let name = package_name(&folder);
         let ours = if self.exec { None } else { Some(self.ours()?) };
-        let files = if self.exec { EXEC } else { RUST };
-        for (file, text) in files {
-            let text = text
-                .replace("{name}", &name)
-                .replace("{gristmill}", &depends("gristmill", ours.as_deref()))
-                .replace("{contract}", &depends("gristmill-contract", ours.as_deref()));
+        let sample = if self.exec { EXEC } else { RUST };
+        let files = match &own {
+            Some(stubs) => stubs.files(sample, self.exec),
+            None => {
+                sample.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect()
+            }
+        };
+        for (file, text) in &files {
+            // The contract is its author's, whatever it says.
+            let text = if file == "queues.yaml" {
+                text.clone()
+            } else {
+                filled(text, &name, ours.as_deref())
+            };
             write(&folder.join(file), &text).map_err(wrong)?;
         }
-        let names: Vec<&str> = files.iter().map(|(file, _)| *file).collect();
-        let next = if self.exec { "gristmill up" } else { "cargo run -- put && cargo run" };
+        let names: Vec<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
+        let next = match (self.exec, &own) {
+            (true, _) => "gristmill up",
+            (false, None) => "cargo run -- put && cargo run",
+            (false, Some(_)) => "cargo run",
+        };
         session.output.either(
             &json!({ "folder": shown, "files": names }),
             format_args!("{shown} is ready ({}); try:\n  cd {shown} && {next}", names.join(", ")),
@@ -97,6 +114,13 @@ impl Init {
         }
         crates.canonicalize().map_err(|error| Failure::io("--gristmill", &error))
     }
+}
+
+/// The text with the project's own words in it.
+fn filled(text: &str, name: &str, ours: Option<&Path>) -> String {
+    text.replace("{name}", name)
+        .replace("{gristmill}", &depends("gristmill", ours))
+        .replace("{contract}", &depends("gristmill-contract", ours))
 }
 
 /// A line of the manifest; a project without Rust has none.

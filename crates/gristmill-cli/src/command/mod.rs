@@ -44,6 +44,8 @@ pub(crate) use stats::{Rates, rate_text};
 
 use std::path::Path;
 
+pub(crate) use contract::open as open_contract;
+
 use gristmill::{Mill, StoreUrl};
 use gristmill_server::{Audit as Log, Deed};
 

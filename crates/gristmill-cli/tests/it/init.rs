@@ -40,6 +40,76 @@ fn nothing_is_written_over() {
     assert!(answer.stderr.contains("mail is not empty"), "{answer:?}");
 }
 
+/// Somebody's own contract, with names that code has its own use for.
+const OWN: &str = "\
+queues:
+  - id: 7
+    name: price-updates
+    doc: \"Prices of {name}, as they are.\"
+    fields:
+      - {name: type, type: string}
+      - {name: name, type: string}
+      - {name: map, type: \"[]int64\"}
+      - {name: userId, type: int64?}
+    settings:
+      max_attempts: unlimited
+  - id: 8
+    name: nightly
+";
+
+#[test]
+fn a_project_out_of_ones_own_contract_has_a_program_for_each_queue() {
+    let place = Place::new();
+    std::fs::write(place.path("mine.yaml"), OWN).unwrap();
+    place.ok(&["init", "--exec", "own", "--contract", "mine.yaml"]);
+    let place = place.within("own");
+    assert_eq!(std::fs::read_to_string(place.path("queues.yaml")).unwrap(), OWN);
+    place.ok(&["config", "check"]);
+    let readme = std::fs::read_to_string(place.path("README.md")).unwrap();
+    let payload = r#"{"map":[1],"name":"text","type":"text"}"#;
+    assert!(readme.contains(&format!("gristmill put price-updates '{payload}'")), "{readme}");
+    let mut up = place.start(&["up"]);
+    place.ok(&["put", "--create", "price-updates", payload]);
+    Running::until(&mut up.stdout, &format!("price-updates 1: {payload}"));
+    place.ok(&["put", "nightly", "{}"]);
+    Running::until(&mut up.stdout, "nightly 2: {}");
+    up.signal(Signal::TERM);
+    assert_eq!(up.end().0, 0);
+}
+
+#[test]
+fn a_contract_that_cannot_be_read_begins_no_project() {
+    let place = Place::new();
+    std::fs::write(place.path("mine.yaml"), "queues:\n  - id: 1\n").unwrap();
+    let answer = place.run(&["init", "own", "--contract", "mine.yaml"]);
+    assert!(answer.code != 0 && answer.stderr.contains("mine.yaml:2"), "{answer:?}");
+    assert!(!place.path("own").exists());
+}
+
+/// As below, out of a contract of one's own: a stub for each queue, which compiles.
+#[test]
+#[ignore = "compiles a project of its own"]
+fn long_a_project_out_of_ones_own_contract_compiles_and_runs() {
+    let clone = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let place = Place::new();
+    std::fs::write(place.path("mine.yaml"), OWN).unwrap();
+    place.ok(&["init", "own", "--contract", "mine.yaml"]);
+    std::fs::copy(clone.join("Cargo.lock"), place.path("own/Cargo.lock")).unwrap();
+    let place = place.within("own");
+    place.ok(&["put", "price-updates", r#"{"type":"sale","name":"Lamp","map":[7,8]}"#, "--create"]);
+    let output = Command::new("cargo")
+        .args(["run", "--offline", "--", "drain"])
+        .current_dir(place.path(""))
+        .env("CARGO_TARGET_DIR", clone.join("target/init"))
+        .env("RUSTFLAGS", "-D warnings")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("type: \"sale\", name: \"Lamp\", map: [7, 8], user_id: None"), "{said}");
+    assert!(said.contains("1 done, 0 ended otherwise"), "{said}");
+}
+
 /// The whole way: a fresh crate, compiled, with tasks put from Rust and from
 /// the command line, handled typed, a batch settled in parts.
 #[test]

@@ -1,8 +1,8 @@
 //! A queue's payload: a struct, its wire form, and its place among task types.
 
 use super::layout::{Code, array, literal};
-use crate::naming::{pascal_case, snake_case};
-use crate::{FieldType, QueueContract, Scalar};
+use crate::naming::{field_name, pascal_case, snake_case};
+use crate::{Field, FieldType, QueueContract, Scalar};
 
 pub(super) fn write(code: &mut Code, queue: &QueueContract) {
     structure(code, queue);
@@ -56,9 +56,22 @@ fn structure(code: &mut Code, queue: &QueueContract) {
             Some(doc) => code.doc("    ", doc),
             None => code.line(&format!("    /// `{}`: `{}`.", field.name, field.kind)),
         }
-        code.line(&format!("    pub {}: {},", snake_case(&field.name), rust_type(field.kind)));
+        code.line(&format!("    pub {}: {},", member(field), rust_type(field.kind)));
     }
     code.line("}");
+}
+
+/// A field's name in the struct. The reader has refused what could have none.
+fn member(field: &Field) -> String {
+    field_name(&field.name).unwrap_or_else(|| snake_case(&field.name))
+}
+
+/// Its name while a payload is read, which has names of its own.
+fn local(field: &Field) -> String {
+    match member(field) {
+        taken if taken == "map" || taken == "name" => format!("{taken}_"),
+        free => free,
+    }
 }
 
 fn rust_type(kind: FieldType) -> String {
@@ -100,7 +113,7 @@ fn writing(code: &mut Code, queue: &QueueContract) {
     let mut lines = vec!["    fn write(&self, map: &mut MapWriter) {".to_owned()];
     let mut calls = Vec::new();
     for field in &queue.fields {
-        let arguments = format!("{}, &self.{}", literal(&field.name), snake_case(&field.name));
+        let arguments = format!("{}, &self.{}", literal(&field.name), member(field));
         lines.push(format!("        map.field({arguments});"));
         calls.push(arguments);
     }
@@ -119,12 +132,12 @@ fn reading(code: &mut Code, queue: &QueueContract) {
         return code.item("    ", &lines, &[]);
     }
     for field in &queue.fields {
-        lines.push(format!("        let mut {} = None;", snake_case(&field.name)));
+        lines.push(format!("        let mut {} = None;", local(field)));
     }
     lines.push("        while let Some(name) = map.name()? {".to_owned());
     lines.push("            match name {".to_owned());
     for field in &queue.fields {
-        let (key, value) = (literal(&field.name), snake_case(&field.name));
+        let (key, value) = (literal(&field.name), local(field));
         lines.push(format!("                {key} => {value} = map.value(name)?,"));
     }
     lines.push("                _ => map.skip()?,".to_owned());
@@ -133,9 +146,8 @@ fn reading(code: &mut Code, queue: &QueueContract) {
     lines.push("        Ok(Self {".to_owned());
     let mut calls = Vec::new();
     for field in &queue.fields {
-        let (key, value) = (literal(&field.name), snake_case(&field.name));
-        let call = format!("map.required({key}, {value})?");
-        lines.push(format!("            {value}: {call},"));
+        let call = format!("map.required({}, {})?", literal(&field.name), local(field));
+        lines.push(format!("            {}: {call},", member(field)));
         calls.push(call);
     }
     lines.push("        })".to_owned());

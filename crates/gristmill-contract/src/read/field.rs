@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gristmill_core::name::did_you_mean;
 
-use crate::naming::{is_keyword, snake_case};
+use crate::naming::{field_name, snake_case};
 use crate::yaml::{Fields, Mistakes, Node};
 use crate::{Field, FieldType, Scalar};
 
@@ -90,9 +90,9 @@ fn name(
             "'{shown}…' is not a field name: it has {} bytes and {NAME_MAX} are allowed",
             name.len()
         )
-    } else if is_keyword(&code) {
+    } else if field_name(&name).is_none() {
         format!(
-            "'{name}' is a reserved word of Rust: call the field '{code}_of', '{code}_name' or the like"
+            "'{name}' can be no name in Rust: call the field '{code}_of', '{code}_name' or the like"
         )
     } else if let Some((other, line)) = known.0.get(&code) {
         if *other == name {

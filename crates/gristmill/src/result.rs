@@ -162,7 +162,7 @@ impl<To: Destination> Put<To> {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let mill = Mill::open("memory:").await?;
     /// # mill.declare::<Sum>().await?;
-    /// let sums = async |Sum(all): Sum| Json(all.iter().sum::<u64>());
+    /// let sums = |Sum(all): Sum| async move { Json(all.iter().sum::<u64>()) };
     /// let worker = Worker::new(&mill).handle(sums).start().await?;
     /// let sum = mill.put(Sum(vec![1, 2])).wait::<u64>(Duration::from_secs(30)).await?;
     /// assert_eq!(sum, TaskResult::Value(3));

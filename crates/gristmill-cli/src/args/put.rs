@@ -75,7 +75,7 @@ pub(crate) struct PutArgs {
 
     /// Wait for the task's end, for 15m unless said, print its result, and end with its
     /// handler's status: 75 when the time is up
-    #[arg(long, value_name = "LIMIT", conflicts_with = "from", num_args = 0..=1,
+    #[arg(long, value_name = "LIMIT", conflicts_with_all = ["from", "lines"], num_args = 0..=1,
           default_missing_value = "15m")]
     pub(crate) wait: Option<String>,
 

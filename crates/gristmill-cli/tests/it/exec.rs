@@ -340,8 +340,10 @@ fn who_waits_gets_what_the_program_says_and_its_status() {
     let slow = place.run(&["put", "q", "sleep 60", "--encoding", "raw", "--wait", "100ms"]);
     assert_eq!(slow.code, 75, "{}", slow.stderr);
     assert!(slow.stderr.contains("gristmill show 4"), "{}", slow.stderr);
-    let said = place.run(&["put", "q", "1", "--wait", "--from", "x"]);
-    assert_eq!(said.code, 2, "{}", said.stderr);
+    for many in [&["--from", "x"][..], &["--lines"]] {
+        let said = place.run(&[&["put", "q", "--wait"][..], many].concat());
+        assert_eq!(said.code, 2, "{}", said.stderr);
+    }
     // What came of it is shown for a while.
     assert!(place.ok(&["show", "1"]).contains("result    {\"sum\": 3}"));
     let shown = place.json(&["show", "1"]);

@@ -35,7 +35,7 @@
       return;
     }
     if (events) return;
-    events = new EventSource(root + "v1/events");
+    events = new EventSource(root + "live/events");
     for (const name of ["put", "claimed", "settled", "operated", "queue", "schedule", "swept"]) {
       events.addEventListener(name, soon);
     }

@@ -169,6 +169,11 @@ impl Problem {
         self.kind
     }
 
+    /// When to come again, in seconds.
+    pub(crate) const fn wait(&self) -> Option<u32> {
+        self.retry_after
+    }
+
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }

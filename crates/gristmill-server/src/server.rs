@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
-use crate::access::Peer;
+use crate::access::{Encrypted, Peer};
 use crate::connection::{Connection, Place, Served, Timed};
 use crate::guard::Serves;
 use crate::limits::{HANDSHAKE, HEAD_BYTES, STOP};
@@ -218,6 +218,7 @@ where
         let (connection, service) = (connection.clone(), service.clone());
         service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(Encrypted(secure));
             answer(request, secure, connection.clone(), service.clone(), router.clone())
         })
     };

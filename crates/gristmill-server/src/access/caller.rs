@@ -6,6 +6,7 @@ use gristmill::{QueueName, Task};
 
 use super::record::Known;
 use super::scope::Scope;
+use super::secret::Digest;
 use crate::audit::Deed;
 use crate::problem::{Answer, FORBIDDEN, Problem};
 
@@ -13,6 +14,8 @@ use crate::problem::{Answer, FORBIDDEN, Problem};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Caller {
     pub(super) known: Option<Arc<Known>>,
+    /// What the cookie's secret hashes to, where a browser showed one instead of a token.
+    pub(super) session: Option<Digest>,
     deed: Arc<Mutex<Deed>>,
 }
 
@@ -23,7 +26,16 @@ impl Caller {
     }
 
     pub(super) fn with(known: Arc<Known>) -> Self {
-        Caller { known: Some(known), deed: Arc::default() }
+        Caller { known: Some(known), session: None, deed: Arc::default() }
+    }
+
+    pub(super) fn in_session(known: Arc<Known>, session: Digest) -> Self {
+        Caller { session: Some(session), ..Caller::with(known) }
+    }
+
+    /// Whether a browser asks that has logged in.
+    pub(crate) fn is_logged_in(&self) -> bool {
+        self.session.is_some()
     }
 
     /// Notes something of what is done, for the audit log.

@@ -17,6 +17,7 @@ use subtle::ConditionallySelectable;
 use super::caller::Caller;
 use super::record::Known;
 use super::secret::{Digest, Secret};
+use super::sessions::Sessions;
 use super::throttle::Throttle;
 use super::tokens::Tokens;
 use crate::problem::{Answer, Problem, TOO_MANY_FAILURES, UNAUTHORIZED, UNAVAILABLE};
@@ -33,6 +34,15 @@ const STALE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
+/// Whether the connection that a request came by is encrypted here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Encrypted(pub(crate) bool);
+
+/// Most such cookies of one request that are looked at.
+const COOKIES: usize = 8;
+/// The name of the cookie of who has logged in at the pages.
+pub(crate) const SESSION: &str = "gristmill_session";
+
 /// The door of a service.
 #[derive(Debug)]
 pub(crate) struct Door {
@@ -43,6 +53,7 @@ pub(crate) struct Door {
     /// Held while the tokens are looked at, so that a hundred who wait are one question.
     looking: tokio::sync::Mutex<()>,
     throttle: Throttle,
+    sessions: Sessions,
     refused: AtomicU64,
 }
 
@@ -62,6 +73,7 @@ impl Door {
             seen: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             throttle: Throttle::default(),
+            sessions: Sessions::default(),
             refused: AtomicU64::new(0),
         }
     }
@@ -89,9 +101,59 @@ impl Door {
         }
     }
 
+    /// Who looks at a page: whoever shows a token, or has logged in with one that is good
+    /// at this moment. A session that is over is nobody's guess and is not counted.
+    pub(crate) async fn visitor(&self, headers: &HeaderMap, peer: Option<Peer>) -> Answer<Caller> {
+        let mut said = cookies(headers).peekable();
+        if !headers.contains_key(header::AUTHORIZATION) && said.peek().is_some() {
+            let seen = self.look().await?;
+            for session in said {
+                if let Some(known) = self.session(&seen, &session) {
+                    return Ok(Caller::in_session(known, session));
+                }
+            }
+        }
+        self.caller(headers, peer).await
+    }
+
+    /// Who shows this token in a form.
+    pub(crate) async fn shown(&self, text: &str, peer: Option<Peer>) -> Answer<Caller> {
+        let seen = self.look().await?;
+        if !seen.any && !self.strict {
+            return Ok(Caller::anyone());
+        }
+        let shown = Secret::shown_as(text);
+        match shown.and_then(|shown| among(&seen.tokens, &shown.digest())) {
+            Some(known) => Ok(Caller::with(known)),
+            None => Err(self.refuse(peer)),
+        }
+    }
+
+    /// Begins a session of who has shown a token; where nobody is asked there is none.
+    pub(crate) fn begin(&self, caller: &Caller) -> Answer<Option<Secret>> {
+        let begun = caller.known.clone().map(|known| self.sessions.begin(known, Instant::now()));
+        Ok(begun.transpose()?)
+    }
+
+    /// Ends the sessions that a browser tells of.
+    pub(crate) fn end(&self, headers: &HeaderMap) {
+        for session in cookies(headers) {
+            self.sessions.end(&session);
+        }
+    }
+
+    /// The token of a session, as it is now.
+    fn session(&self, seen: &Seen, session: &Digest) -> Option<Arc<Known>> {
+        let token = self.sessions.token(session, Instant::now())?;
+        among(&seen.tokens, &token.digest)
+    }
+
     /// Whether who came in earlier would still be let in.
     pub(crate) async fn still_takes(&self, caller: &Caller) -> Answer<()> {
         let seen = self.look().await?;
+        if let Some(session) = &caller.session {
+            return self.session(&seen, session).map(|_| ()).ok_or_else(unknown);
+        }
         match &caller.known {
             None if !seen.any && !self.strict => Ok(()),
             Some(known) if among(&seen.tokens, &known.digest).is_some() => Ok(()),
@@ -179,4 +241,13 @@ fn bearer(headers: &HeaderMap) -> Option<Option<Secret>> {
         return Some(None);
     }
     Some(Secret::shown_as(token.trim()))
+}
+
+/// What cookies of sessions say. There may be several: a service below a prefix of a name
+/// and another one at the name itself do not know of each other.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|said| said.to_str().ok());
+    let pairs = all.flat_map(|said| said.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let ours = pairs.filter(|(name, _)| *name == SESSION).take(COOKIES);
+    ours.filter_map(|(_, value)| Secret::shown_as(value)).map(|secret| secret.digest())
 }

@@ -4,7 +4,7 @@
 //!   gristmill token create ──► a document of kind `token`: name, SHA-256, scopes, queues
 //!                                │  looked at twice a second
 //!   Authorization: Bearer … ──► door ──► caller ──► the route's rule, then its queues
-//!                                │
+//!   the cookie of a session  ────┤  (pages only)
 //!                             throttle: wrong ones, by address
 //! ```
 //!
@@ -18,14 +18,16 @@ mod record;
 mod rule;
 mod scope;
 mod secret;
+mod sessions;
 mod throttle;
 mod tokens;
 
 pub(crate) use caller::Caller;
-pub(crate) use door::{Door, Peer};
+pub(crate) use door::{Door, Encrypted, Peer, SESSION};
 pub use reach::{Reach, ReachError};
 pub use record::{TokenState, TokenView};
 pub(crate) use rule::Rule;
 pub use scope::{Scope, ScopeError};
 pub use secret::Secret;
+pub(crate) use sessions::LASTS;
 pub use tokens::{NewToken, TokenError, Tokens};

@@ -1,5 +1,5 @@
 //! Room for charts of a queue's minutes, or of all queues together. The numbers come from
-//! `/v1/minutes`; the same ones stand in a table for who sees no picture.
+//! `/live/minutes`; the same ones stand in a table for who sees no picture.
 
 use gristmill::QueueName;
 use maud::{Markup, html};
@@ -24,12 +24,12 @@ pub(crate) fn place(view: &View, queue: Option<&QueueName>) -> Markup {
                         aria-current=[(span == *back).then_some("true")] { (span) }
                 }
             }
-            div.charts data-minutes=(view.href(&format!("v1/minutes?{minutes}"))) hx-morph-skip {
+            div.charts data-minutes=(view.href(&format!("live/minutes?{minutes}"))) hx-morph-skip {
                 div.chart { h3 { "Put and done" } div.plot data-plot="flow" {} }
                 div.chart { h3 { "Failed for good" } div.plot data-plot="failed" {} }
             }
-            noscript { p.scope { "Charts need scripts; the numbers are at "
-                a href=(view.href(&format!("v1/minutes?{minutes}"))) { "/v1/minutes" } "." } }
+            noscript { p.scope { "Charts need scripts; the numbers are "
+                a href=(view.href(&format!("live/minutes?{minutes}"))) { "here as JSON" } "." } }
         }
     }
 }

@@ -187,6 +187,11 @@ fn menu(view: &View, here: Section) -> Markup {
                 button.plain type="button" data-does="theme" hidden { "Light or dark" }
                 button.plain type="button" data-does="keys" hidden { "Keys " kbd { "?" } }
                 a.plain href=(view.href("docs")) { "HTTP" }
+                @if view.viewer.caller.is_logged_in() {
+                    form method="post" action=(view.href("logout")) {
+                        button.plain { "Log out " (view.viewer.name) }
+                    }
+                }
             }
         }
     }

@@ -17,6 +17,8 @@ mod fields;
 mod flash;
 mod form;
 mod layout;
+mod login;
+mod looked;
 mod manager;
 mod operations;
 mod overview;
@@ -38,7 +40,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{RawPathParams, Request};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 
@@ -96,6 +98,8 @@ pages! {
     GET "/operations" operations::page;
     GET "/operations/{id}" operations::one;
     POST "/operations/{id}/stop" operations::stop;
+    GET "/live/events" looked::events;
+    GET "/live/minutes" looked::minutes;
 }
 
 /// The router with the pages on top.
@@ -111,7 +115,7 @@ pub(crate) fn mount(mut router: Router, service: &Arc<Service>) -> Router {
         router = router.route(page.path, on(filter, does));
     }
     // They tell nothing of what is stored, and a page that refuses somebody needs them.
-    let service = service.clone();
+    let (service, logins) = (service.clone(), service.clone());
     let asset = move |params: RawPathParams, request: Request| async move {
         let params =
             params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -119,7 +123,7 @@ pub(crate) fn mount(mut router: Router, service: &Arc<Service>) -> Router {
         let refused = View::of(&call);
         assets::serve(call).await.unwrap_or_else(|problem| refusal::page(&refused, &problem))
     };
-    router.route(ASSETS, on(MethodFilter::GET, asset))
+    login::mount(router.route(ASSETS, on(MethodFilter::GET, asset)), &logins)
 }
 
 /// Where the files are.
@@ -131,13 +135,17 @@ async fn answer(mut call: Call, handler: Handler) -> Response {
     let stranger = view.clone();
     let peer = call.request.extensions().get::<Peer>().copied();
     let headers = call.request.headers().clone();
-    let known = match service.door.caller(&headers, peer).await {
+    let known = match service.door.visitor(&headers, peer).await {
         Ok(caller) => Viewer::admit(&service, &caller).map(|viewer| (caller, viewer)),
         Err(why) => Err(why),
     };
     let (caller, viewer) = match known {
         Ok(known) => known,
-        Err(why) => return refusal::page(&stranger, &why),
+        Err(why) => {
+            let asked = why.status() == StatusCode::UNAUTHORIZED;
+            let led = asked.then(|| login::lead(&stranger, &call.request)).flatten();
+            return led.unwrap_or_else(|| refusal::page(&stranger, &why));
+        }
     };
     call.caller = caller;
     let view = view.shown_to(viewer, &service).await;
@@ -182,6 +190,11 @@ fn may(call: &Call, view: &View) -> Answer<()> {
     if !view.viewer.may_act {
         return Err(Problem::new(&READ_ONLY, "nothing can be changed from these pages"));
     }
+    from_a_page(call)
+}
+
+/// Refuses a form that does not say which page it comes from.
+fn from_a_page(call: &Call) -> Answer<()> {
     let headers = call.headers();
     if !headers.contains_key(header::ORIGIN) && !headers.contains_key("sec-fetch-site") {
         let why = "a form does not say which page it comes from; programs use /v1";
@@ -206,5 +219,5 @@ pub(crate) fn refused(service: &Arc<Service>, request: Request, why: &Problem) -
 
 /// Methods and paths, for who asks for what there is.
 pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PAGES.iter().map(|page| (page.method, page.path)).chain([("GET", ASSETS)])
+    PAGES.iter().map(|page| (page.method, page.path)).chain([("GET", ASSETS)]).chain(login::PATHS)
 }

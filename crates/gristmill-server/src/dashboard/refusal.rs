@@ -5,6 +5,7 @@ use axum::response::Response;
 use maud::html;
 
 use super::layout::{self, Frame, Section};
+use super::login;
 use super::view::View;
 use crate::problem::Problem;
 
@@ -22,7 +23,12 @@ pub(crate) fn page(view: &View, problem: &Problem) -> Response {
                 (problem.detail())
             }
             p.advice { (problem.advice()) }
-            p { a href=(view.href("")) { "Back to the overview" } }
+            p {
+                @if status == StatusCode::UNAUTHORIZED {
+                    a href=(login::href(view, "", "")) { "Log in" } " · "
+                }
+                a href=(view.href("")) { "Back to the overview" }
+            }
         }
     };
     layout::answer(view, status, &frame, &body)

@@ -138,35 +138,45 @@ fn list(
         @if found.tasks.is_empty() {
             (nothing(view, asked, found, stats))
         } @else {
-            form method="post" action=(view.href("tasks/act")) data-select="" {
-                input type="hidden" name="asked" value=(asked.query());
-                @if can { (actions(view, asked)) }
-                p.scope { (scope(found)) }
-                div.wide tabindex="0" role="region" aria-label="Tasks" {
-                    table.rows {
-                        thead {
-                            tr {
-                                @if can {
-                                    th.tick scope="col" {
-                                        input type="checkbox" data-does="all" hidden
-                                            aria-label="Select every task on this page";
-                                    }
-                                }
-                                th scope="col" { "Task" }
-                                th scope="col" { "Queue" }
-                                th scope="col" { "State" }
-                                th scope="col" { "Key" }
-                                th scope="col" { "Error or payload" }
-                                th.n scope="col" title="Attempts since it was put or sent back" { "Attempts" }
-                                th scope="col" { "Put" }
-                                th scope="col" { "Runs" }
-                            }
-                        }
-                        tbody { @for task in &found.tasks { (line(view, task, queues, can)) } }
-                    }
+            @if can {
+                form method="post" action=(view.href("tasks/act")) data-select="" {
+                    input type="hidden" name="asked" value=(asked.query());
+                    (actions(view, asked))
+                    (rows(view, found, queues, can))
                 }
+            } @else {
+                (rows(view, found, queues, can))
             }
             (pages(view, asked, found))
+        }
+    }
+}
+
+fn rows(view: &View, found: &Found, queues: &Queues, can: bool) -> Markup {
+    html! {
+        p.scope { (scope(found)) }
+        div.wide tabindex="0" role="region" aria-label="Tasks" {
+            table.rows {
+                thead {
+                    tr {
+                        @if can {
+                            th.tick scope="col" {
+                                input type="checkbox" data-does="all" hidden
+                                    aria-label="Select every task on this page";
+                            }
+                        }
+                        th scope="col" { "Task" }
+                        th scope="col" { "Queue" }
+                        th scope="col" { "State" }
+                        th scope="col" { "Key" }
+                        th scope="col" { "Error or payload" }
+                        th.n scope="col" title="Attempts since it was put or sent back" { "Attempts" }
+                        th scope="col" { "Put" }
+                        th scope="col" { "Runs" }
+                    }
+                }
+                tbody { @for task in &found.tasks { (line(view, task, queues, can)) } }
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill_server::{Encryption, TlsError};
+use gristmill_server::{Encryption, Scope, TlsError};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -36,7 +36,7 @@ impl Certificates {
         );
         let made =
             Command::new("openssl").args(words.split(' ')).current_dir(self.0.path()).output();
-        let made = made.expect("openssl is installed");
+        let made = made.unwrap_or_else(|error| panic!("openssl is not installed: {error}"));
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
 
@@ -103,6 +103,27 @@ async fn only_what_is_encrypted_is_served() {
     let mut said = Vec::new();
     let _ = plain.read_to_end(&mut said).await;
     assert!(!said.starts_with(b"HTTP"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_began_encrypted_stays_so() {
+    let all = Certificates::new();
+    all.put("a");
+    let site = Site::encrypted(Arc::new(all.encryption().unwrap())).await;
+    let token = site.token("t", &[Scope::Read], &[]).await;
+    let mut stream = connect(&site, &all.path("a.crt")).await.unwrap();
+    let form = format!("token={token}");
+    // Also where the browser says nothing of it.
+    let request = format!(
+        "POST /login HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nsec-fetch-site: same-origin\r\n\
+         content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{form}",
+        form.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.contains("; HttpOnly; SameSite=Strict; Secure\r\n"), "{answer}");
 }
 
 #[tokio::test]

@@ -191,7 +191,7 @@ async fn workers_are_shown_with_what_they_hold() {
         assert!(text.contains(words), "{words}\n{text}");
     }
     let queue = page(&site, "/queues/a").await.text;
-    for words in ["1 worker over HTTP", "max_attempts", "data-minutes=\"../v1/minutes?queue=a"] {
+    for words in ["1 worker over HTTP", "max_attempts", "data-minutes=\"../live/minutes?queue=a"] {
         assert!(queue.contains(words), "{words}\n{queue}");
     }
     assert_eq!(page(&site, "/queues/none").await.status, 404);

@@ -2,6 +2,7 @@
 
 mod acting;
 mod browser;
+mod login;
 mod looking;
 mod strangers;
 mod vendored;
@@ -22,7 +23,9 @@ const FORM: [(&str, &str); 3] = [
 /// A page. Whatever it is, nothing in it could be a script or come from elsewhere.
 async fn page(site: &Site, path: &str) -> Answer {
     let answer = site.raw(&request("GET", path, &[("accept", "text/html")], "")).await;
-    sound(path, &answer);
+    if answer.status != 303 {
+        sound(path, &answer);
+    }
     answer
 }
 

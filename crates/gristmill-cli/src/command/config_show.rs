@@ -92,6 +92,8 @@ fn places(session: &Session, config: &Config, values: &mut Vec<Shown>) -> Result
         None => in_file("metrics").unwrap_or(ComesFrom::Default),
     };
     add("metrics", Listen::to_string(&metrics), from);
+    let shows = if config.read_only { "read-only" } else { "on" };
+    add("dashboard", shows.to_owned(), in_file("dashboard").unwrap_or(ComesFrom::Default));
     if let Some(tls) = &config.tls {
         let part = |name: &str| in_file(name).unwrap_or(ComesFrom::Default);
         add("tls.cert", tls.cert.display().to_string(), part("tls.cert"));

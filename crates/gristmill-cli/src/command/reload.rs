@@ -174,6 +174,7 @@ impl Reload {
             ("store", url(&self.config) != url(new)),
             ("listen", self.config.listen != new.listen),
             ("metrics", self.config.metrics != new.metrics),
+            ("dashboard", self.config.read_only != new.read_only),
             ("tls", self.config.tls != new.tls),
             ("keep", self.config.keep != new.keep),
         ] {

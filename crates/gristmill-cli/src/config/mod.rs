@@ -50,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) metrics: Option<Listen>,
     /// With what HTTP is encrypted, if with anything.
     pub(crate) tls: Option<TlsConfig>,
+    /// Whether the dashboard only shows.
+    pub(crate) read_only: bool,
     /// How long what is told of the past is kept.
     pub(crate) keep: KeepConfig,
     /// What was said about the manager, if anything was.
@@ -224,6 +226,7 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
         }
         config.listen = listen(&mut top, "listen", &mut mistakes);
         config.metrics = listen(&mut top, "metrics", &mut mistakes);
+        config.read_only = is_read_only(&mut top, &mut mistakes);
         config.tls = top.node("tls").and_then(|node| tls::read(node, folder, &mut mistakes));
         config.keep =
             top.node("keep").and_then(|node| keep::read(node, &mut mistakes)).unwrap_or_default();
@@ -245,6 +248,7 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
             "store",
             "listen",
             "metrics",
+            "dashboard",
             "tls",
             "keep",
             "contracts",
@@ -291,6 +295,21 @@ fn listen(top: &mut Fields<'_>, name: &str, mistakes: &mut Mistakes) -> Option<L
             None
         }
     }
+}
+
+/// Whether the dashboard only shows: `dashboard: read-only`.
+fn is_read_only(top: &mut Fields<'_>, mistakes: &mut Mistakes) -> bool {
+    let said = top.text("dashboard", mistakes);
+    match (said.as_deref(), top.node("dashboard")) {
+        (Some("read-only"), _) => return true,
+        (None | Some("on"), _) | (_, None) => {}
+        (Some(other), Some(at)) => {
+            let shown: String = other.chars().take(80).collect();
+            let why = format!("dashboard is on or read-only, not '{shown}'");
+            mistakes.add(at, why);
+        }
+    }
+    false
 }
 
 fn queue(node: &Node, folder: &Path, config: &mut Config, mistakes: &mut Mistakes) {

@@ -36,6 +36,7 @@ const BROKEN: &[Broken] = &[
     (b"store: {url: x}\nqueues: [{name: a}]\n", "1:9", "no field 'url'", "it has env, file"),
     (b"listen: everywhere:80\nqueues: [{name: a}]\n", "1:9", "no address to listen at", "127.0.0.1:4747"),
     (b"listen: {port: 1}\nqueues: [{name: a}]\n", "1:9", "listen wants a text, not fields", "write it behind"),
+    (b"dashboard: readonly\nqueues: [{name: a}]\n", "1:12", "not 'readonly'", "on or read-only"),
     (b"queues: [{name: a}]\ncontracts: [none.yaml]\n", "2:13", "contract", "none.yaml"),
     (b"queues: [{name: a}]\nmanager: maybe\n", "2:10", "manager is true, false", "like {every: 2s}"),
     // Queues.
@@ -119,6 +120,7 @@ fn every_value_says_where_it_comes_from() {
     for (name, value, from, line) in [
         ("store", "postgres://me@db/shop", "file", Some(1)),
         ("listen", "off", "file", Some(2)),
+        ("dashboard", "on", "default", None),
         ("log", "warn", "default", None),
         ("manager", "false", "default", None),
         ("queues.emails.exec", "curl https://…", "file", Some(6)),

@@ -95,6 +95,19 @@ fn a_port_that_is_taken_is_a_clear_error() {
 }
 
 #[test]
+fn a_dashboard_may_only_show() {
+    let place = Place::new();
+    for (said, shows) in [("", false), ("dashboard: on\n", false), ("dashboard: read-only\n", true)]
+    {
+        place.write("gristmill.yaml", format!("{said}queues:\n  - {{name: emails}}\n"));
+        let (_up, address) = started(&place, &["up"]);
+        let (status, page) = ask(&address, "GET", "/queues/emails", "");
+        assert_eq!((status, page.contains("method=\"post\"")), (200, !shows), "{said}: {page}");
+        assert_eq!(page.contains("read only"), shows, "{said}: {page}");
+    }
+}
+
+#[test]
 fn where_to_listen_is_checked() {
     let place = Place::new();
     place.write("gristmill.yaml", "queues:\n  - {name: emails, exec: cat}\n");

@@ -88,9 +88,10 @@ fn a_bad_file_changes_nothing_and_is_told_with_its_place() {
     eventually("the old command ran", || handled(&place) == "before\n");
     assert_eq!(place.json(&["queue", "list"])[0]["settings"]["max_attempts"], "2");
     // What only a start can change is said, without its value.
-    let other = "store: postgres://me:s3cret@db/shop\nlisten: 127.0.0.1:1\n";
+    let other = "store: postgres://me:s3cret@db/shop\nlisten: 127.0.0.1:1\ndashboard: read-only\n";
     replace(&place, &format!("{other}{BEFORE}"));
-    let said = Running::until(&mut up.stderr, "listen: a change of it").join("\n");
+    let said = Running::until(&mut up.stderr, "dashboard: a change of it").join("\n");
+    assert!(said.contains("listen: a change of it"), "{said}");
     assert!(said.contains("store: a change of it is taken at the next start"), "{said}");
     assert!(!said.contains("s3cret"), "{said}");
     // Nobody meant a stop.

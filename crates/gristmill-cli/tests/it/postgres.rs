@@ -229,8 +229,8 @@ fn roles_are_made_or_shown_to_who_can_make_them() {
         .unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let may =
-        "SELECT has_function_privilege('mill_work', 'mill.complete(bigint, uuid)', 'EXECUTE'),
-                      has_function_privilege('mill_put', 'mill.complete(bigint, uuid)', 'EXECUTE')";
+        "SELECT has_function_privilege('mill_work', 'mill.complete(bigint, uuid, jsonb)', 'EXECUTE'),
+                      has_function_privilege('mill_put', 'mill.complete(bigint, uuid, jsonb)', 'EXECUTE')";
     assert_eq!(database.psql(may).unwrap(), "t|f");
     let other = place.run(&["--store", "sqlite://x.db", "migrate", "--roles"]);
     assert!(other.code != 0 && other.stderr.contains("PostgreSQL"), "{}", other.stderr);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Binding, Claims, Durability, OnDuplicate, Queue, Settings, SettingsPatch, Store,
-    Unique,
+    Backoff, Binding, Claims, Durability, Fair, OnDuplicate, Per, Queue, Rate, Settings,
+    SettingsPatch, Store, Unique,
 };
 use gristmill_pgserver::Database;
 use gristmill_postgres::PostgresStore;
@@ -38,6 +38,22 @@ const SAID: &[(&str, &str)] = &[
     ("bind", r#"{"table": "item", "column": "id"}"#),
 ];
 
+/// Those that a queue with slots cannot have.
+const SAID_WITHOUT_SLOTS: &[(&str, &str)] = &[
+    ("concurrency", "7"),
+    ("concurrency_per", "\"group\""),
+    ("rate", "\"100/minute\""),
+    ("burst", "10"),
+    ("rate_per", "\"group\""),
+    ("fair", "\"group\""),
+];
+
+fn settings(said: &[(&str, &str)]) -> String {
+    let pairs: Vec<String> =
+        said.iter().map(|(name, said)| format!("\"{name}\": {said}")).collect();
+    format!(", '{{{}}}'", pairs.join(", "))
+}
+
 fn add(database: &Database, name: &str, rest: &str) -> Result<String, String> {
     let asked = format!("SELECT gristmill.add_queue('{name}'{rest})");
     database.psql(&asked).map_err(|e| e.to_string())
@@ -53,11 +69,13 @@ async fn every_setting_that_sql_says_is_read_back() {
     let database = database_within().await;
     let store = store(&database.url()).await;
     database.psql("CREATE TABLE item (id bigint PRIMARY KEY)").unwrap();
-    let named: Vec<&str> = SAID.iter().map(|(name, _)| *name).collect();
-    assert_eq!(named, Settings::NAMES, "a setting that SQL cannot say");
-    let pairs: Vec<String> =
-        SAID.iter().map(|(name, said)| format!("\"{name}\": {said}")).collect();
-    add(&database, "all", &format!(", '{{{}}}'", pairs.join(", "))).unwrap();
+    let mut named: Vec<&str> =
+        SAID.iter().chain(SAID_WITHOUT_SLOTS).map(|(name, _)| *name).collect();
+    let mut names = Settings::NAMES.to_vec();
+    named.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(named, names, "a setting that SQL cannot say");
+    add(&database, "all", &settings(SAID)).unwrap();
     let seconds = Duration::from_secs;
     let mut expected = Settings::default();
     expected.lease = seconds(180);
@@ -84,6 +102,16 @@ async fn every_setting_that_sql_says_is_read_back() {
     expected.max_wait = Some(Duration::from_millis(250));
     expected.bind = Some(Binding { table: "item".to_owned(), column: "id".to_owned() });
     assert_eq!(queue(&store, "all").await.settings, expected);
+
+    add(&database, "limited", &settings(SAID_WITHOUT_SLOTS)).unwrap();
+    let mut expected = Settings::default();
+    expected.concurrency = Some(7);
+    expected.concurrency_per = Per::Group;
+    expected.rate = Some(Rate::new(100, seconds(60)));
+    expected.burst = Some(10);
+    expected.rate_per = Per::Group;
+    expected.fair = Fair::Group;
+    assert_eq!(queue(&store, "limited").await.settings, expected);
 
     // Half of a backoff is a whole one; arguments go before the JSON.
     let rest = ", '{\"backoff\": {\"base\": 5}, \"lease\": 10}', lease => '1 minute', \

@@ -358,6 +358,18 @@ BEGIN
         -- Of an id that is named twice, the first one counts.
         v_order := ARRAY(SELECT x.i FROM unnest(v_positions) WITH ORDINALITY AS x (i, nth)
                           ORDER BY p_keys[x.i] COLLATE "C", x.nth);
+        IF p_caller_ids IS NOT NULL AND p_queue.on_duplicate <> 'skip' THEN
+            -- One that is known by its caller's id takes no key. It has its turn among
+            -- those of the task it names, which another of this put may replace: so it
+            -- tells of that task as it is at its place in the input.
+            v_order := ARRAY(SELECT x.i FROM unnest(v_positions) WITH ORDINALITY AS x (i, nth)
+                              ORDER BY coalesce(
+                                  (SELECT t.key FROM gristmill.put_id d
+                                     JOIN gristmill.task t ON t.id = d.task
+                                    WHERE d.queue = p_queue.number AND d.id = p_caller_ids[x.i]
+                                      AND d.until > p_now),
+                                  p_keys[x.i]) COLLATE "C", x.nth);
+        END IF;
     END IF;
     IF p_queue.bind_table IS NOT NULL THEN
         -- A task without a key among them is one without a subject.

@@ -34,6 +34,7 @@ pub mod policy;
 pub mod put;
 pub mod queue;
 pub mod schedule;
+mod setting_values;
 pub mod settings;
 pub mod settlement;
 pub mod stats;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::policy::next_fire::FireTimes;
-use crate::settings::words;
+use crate::setting_values::words;
 use crate::{
     Headers, NewTask, Payload, PutAnswer, QueueName, Result, ScheduleName, Start, StoreError,
     TaskId, TaskSettings, Timestamp,

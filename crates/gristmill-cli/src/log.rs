@@ -11,11 +11,29 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use crate::stderr;
+#[cfg(feature = "otel")]
+use crate::trace::Spans;
+
+/// Spans up to this level are recorded, where any are: the store's verbs too.
+const SPANS: Level = Level::DEBUG;
 
 /// Lines up to a level.
 #[derive(Debug)]
 struct Lines {
     level: Level,
+    /// Where spans go, if anywhere.
+    #[cfg(feature = "otel")]
+    spans: Option<Spans>,
+}
+
+impl Lines {
+    /// Where spans of traces are recorded.
+    fn records_spans(&self) -> bool {
+        #[cfg(feature = "otel")]
+        return self.spans.is_some();
+        #[cfg(not(feature = "otel"))]
+        false
+    }
 }
 
 /// Shows what is at least this important from now on. `GRISTMILL_LOG` (error,
@@ -27,7 +45,11 @@ pub(crate) fn show(default: Level) {
         stderr::say(format_args!("gristmill: {LOG} is '{said}', which is no level: say {levels}"));
     }
     // Somebody was first: then their lines are shown.
-    let _ = tracing::subscriber::set_global_default(Lines { level });
+    let _ = tracing::subscriber::set_global_default(Lines {
+        level,
+        #[cfg(feature = "otel")]
+        spans: crate::trace::from_environment(),
+    });
 }
 
 /// The variable that says how much is told.
@@ -53,26 +75,69 @@ pub(crate) fn level() -> (String, Option<&'static str>) {
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event()
-            && *metadata.level() <= self.level
-            && metadata.target().starts_with("gristmill")
+        let told = if metadata.is_span() {
+            self.records_spans() && *metadata.level() <= SPANS
+        } else {
+            *metadata.level() <= self.level
+        };
+        told && metadata.target().starts_with("gristmill")
     }
 
     fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
-        Some(self.level.into())
+        Some(if self.records_spans() { self.level.max(SPANS) } else { self.level }.into())
     }
 
+    #[cfg(feature = "otel")]
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        // Without a place for them spans are never enabled.
+        self.spans.as_ref().map_or(span::Id::from_u64(1), |spans| spans.open(attributes))
+    }
+
+    #[cfg(not(feature = "otel"))]
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
         // Spans are never enabled; the trait wants a number all the same.
         span::Id::from_u64(1)
     }
 
+    #[cfg(feature = "otel")]
+    fn record(&self, id: &span::Id, values: &span::Record<'_>) {
+        if let Some(spans) = &self.spans {
+            spans.record(id, values);
+        }
+    }
+
+    #[cfg(not(feature = "otel"))]
     fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    #[cfg(feature = "otel")]
+    fn clone_span(&self, id: &span::Id) -> span::Id {
+        if let Some(spans) = &self.spans {
+            spans.hold(id);
+        }
+        id.clone()
+    }
+
+    #[cfg(feature = "otel")]
+    fn try_close(&self, id: span::Id) -> bool {
+        self.spans.as_ref().is_some_and(|spans| spans.let_go(&id))
+    }
 
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
 
+    #[cfg(feature = "otel")]
+    fn enter(&self, id: &span::Id) {
+        Spans::enter(id);
+    }
+
+    #[cfg(not(feature = "otel"))]
     fn enter(&self, _: &span::Id) {}
 
+    #[cfg(feature = "otel")]
+    fn exit(&self, id: &span::Id) {
+        Spans::exit(id);
+    }
+
+    #[cfg(not(feature = "otel"))]
     fn exit(&self, _: &span::Id) {}
 
     fn event(&self, event: &Event<'_>) {

@@ -24,6 +24,8 @@ mod stderr;
 mod store;
 mod stubs;
 mod top;
+#[cfg(feature = "otel")]
+mod trace;
 mod usage;
 mod when;
 
@@ -70,6 +72,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let ended = runtime.block_on(command.run(&session));
     // A thread that is blocked is not waited for: all is said and done.
     runtime.shutdown_background();
+    #[cfg(feature = "otel")]
+    trace::finish();
     ended
 }
 

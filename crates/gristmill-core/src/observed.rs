@@ -192,6 +192,22 @@ impl Observed {
     }
 }
 
+/// A span in the trace of each task that a claim took, for who records traces.
+fn told_of(claim: &Claim, took: Duration) {
+    if !tracing::span_enabled!(target: "gristmill::task", tracing::Level::INFO) {
+        return;
+    }
+    let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    for task in &claim.tasks {
+        let Some(traceparent) = task.headers.get("traceparent") else { continue };
+        let (queue, id) = (&claim.queue, task.id);
+        // It has ended as it is told of.
+        drop(tracing::info_span!(
+            target: "gristmill::task", "receive", %queue, %id, traceparent, took_us
+        ));
+    }
+}
+
 /// Calls a verb of the inner store within its span, and counts it.
 macro_rules! observe {
     ($self:ident . $verb:ident ( $($arg:expr),* ) $(, $field:ident = $value:expr)*) => {{
@@ -220,7 +236,9 @@ impl Store for Observed {
 
     async fn claim(&self, request: ClaimRequest) -> Result<Claim> {
         let (queue, worker) = (request.queue.clone(), request.worker.clone());
+        let start = Instant::now();
         let claim = observe!(self.claim(request), queue = queue)?;
+        told_of(&claim, start.elapsed());
         if !claim.tasks.is_empty() {
             let tasks = claim.tasks.iter().map(|task| task.id);
             self.tell(|| StoreEvent::Claimed { queue, worker, tasks: tasks.collect() });

@@ -39,6 +39,7 @@ mod sampled;
 mod server;
 mod service;
 mod tls;
+mod trace;
 mod watched;
 
 pub use access::{

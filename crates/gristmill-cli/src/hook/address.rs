@@ -36,6 +36,12 @@ impl fmt::Debug for Address {
 }
 
 impl Address {
+    /// What a request's `host` says.
+    #[cfg(feature = "otel")]
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
     /// Reads it.
     ///
     /// # Errors

@@ -31,15 +31,23 @@ pub(super) const ANSWER_BYTES: usize = 1 << 20;
 
 /// What was answered.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     pub(super) head: Head,
     pub(super) body: Vec<u8>,
     /// It was longer than what was read of it.
     pub(super) is_cut: bool,
 }
 
+impl Answer {
+    /// What the answer's first line says.
+    #[cfg(feature = "otel")]
+    pub(crate) const fn status(&self) -> u16 {
+        self.head.status
+    }
+}
+
 /// Sends requests to an address.
-pub(super) struct Client {
+pub(crate) struct Client {
     address: Address,
     tls: Option<TlsConnector>,
     idle: Mutex<Vec<(Line, Instant)>>,
@@ -66,7 +74,7 @@ impl Drop for Line {
 impl Client {
     /// # Errors
     /// In words, when nothing can be encrypted here.
-    pub(super) fn new(address: Address) -> Result<Self, String> {
+    pub(crate) fn new(address: Address) -> Result<Self, String> {
         let tls = address.encrypted.then(connector).transpose()?;
         Ok(Client { address, tls, idle: Mutex::default() })
     }
@@ -75,7 +83,7 @@ impl Client {
     ///
     /// # Errors
     /// In words, when there is no answer.
-    pub(super) async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<Answer, String> {
+    pub(crate) async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<Answer, String> {
         let mut request = Request::post(&*self.address.target)
             .body(Full::new(body))
             .map_err(|error| error.to_string())?;

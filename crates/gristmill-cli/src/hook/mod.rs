@@ -17,7 +17,8 @@ use gristmill::worker::Context;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 pub(crate) use address::Address;
-use client::{ANSWER_BYTES, Answer, Client};
+pub(crate) use client::Client;
+use client::{ANSWER_BYTES, Answer};
 pub(crate) use signature::Secrets;
 pub(crate) use verdict::Verdict;
 

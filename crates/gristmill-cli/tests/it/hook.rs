@@ -18,24 +18,24 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// What was asked of the receiver.
 #[derive(Debug, Clone)]
-struct Asked {
-    line: String,
-    headers: BTreeMap<String, String>,
-    body: Value,
+pub(crate) struct Asked {
+    pub(crate) line: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Value,
     connection: usize,
 }
 
 /// A receiver that answers what each payload says: `{"status","headers","body"}`, or
 /// `{"then":"hang"}` or `{"then":"endless"}`.
-struct Receiver {
-    address: String,
+pub(crate) struct Receiver {
+    pub(crate) address: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     /// Connections that the other side closed.
     closed: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Receiver {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (asked, closed) = (Arc::<Mutex<Vec<Asked>>>::default(), Arc::<Mutex<_>>::default());
@@ -52,7 +52,7 @@ impl Receiver {
         receiver
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 

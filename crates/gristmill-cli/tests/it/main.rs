@@ -45,6 +45,8 @@ mod stream;
 mod stuck_log;
 mod tls;
 mod token;
+#[cfg(feature = "otel")]
+mod traces;
 mod typescript;
 mod up;
 mod workers;

@@ -7,6 +7,7 @@ use gristmill::port::{NewTask, PutReport, PutRequest};
 use gristmill::{PutAnswer, QueueName, Refusal};
 use serde::Deserialize;
 use serde_json::json;
+use tracing::Instrument;
 
 use crate::body;
 use crate::call::{self, Call};
@@ -16,6 +17,7 @@ use crate::message::task::TaskIn;
 use crate::problem::{Answer, FAULT, INVALID, Problem, UNDONE};
 use crate::route::stream;
 use crate::service::Service;
+use crate::trace::Trace;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,23 +35,33 @@ pub(crate) async fn put(call: Call) -> Answer {
         if atomic {
             return Err(Problem::field("atomic", "a stream cannot be atomic: send a list"));
         }
-        return stream::put(service, caller, queue, body).await;
+        let trace = Trace::of(&parts.headers);
+        return stream::put(service, caller, queue, trace, body).await;
     }
     body::expect_json(&parts.headers)?;
+    let trace = Trace::of(&parts.headers);
+    let span = span(&queue, &trace);
     let whole = body::read(&service, &parts.headers, body).await?;
     let queues = service.known.expect(&service, &queue).await?;
     if whole.bytes.trim_ascii_start().first() == Some(&b'[') {
         let tasks: Vec<TaskIn> = body::parse(&whole.bytes)?;
-        return many(&service, queue, &queues, tasks, atomic).await;
+        return many(&service, queue, &queues, tasks, (atomic, &trace)).instrument(span).await;
     }
-    let task = fitted(body::parse(&whole.bytes)?, &queue, &queues)?;
-    let answer = one(&service, queue, task).await?;
+    let mut task = fitted(body::parse(&whole.bytes)?, &queue, &queues)?;
+    trace.give(&mut task, service.store.limits().headers_bytes);
+    let answer = one(&service, queue, task).instrument(span).await?;
     let status = match &answer {
         PutAnswer::Enqueued { .. } => StatusCode::CREATED,
         PutAnswer::Refused(why) => return Err(Problem::refused(why)),
         _ => StatusCode::OK,
     };
     call::json(status, &PutOut::from(answer))
+}
+
+/// What a put is a part of, for who records traces.
+fn span(queue: &QueueName, trace: &Trace) -> tracing::Span {
+    let traceparent = trace.parent();
+    tracing::info_span!(target: "gristmill::task", "send", queue = %queue, traceparent)
 }
 
 /// Puts one task.
@@ -81,7 +93,7 @@ async fn many(
     queue: QueueName,
     queues: &Queues,
     tasks: Vec<TaskIn>,
-    atomic: bool,
+    (atomic, trace): (bool, &Trace),
 ) -> Answer {
     let most = service.store.limits().put_tasks;
     if tasks.len() > most {
@@ -93,7 +105,8 @@ async fn many(
     for (at, task) in tasks.into_iter().enumerate() {
         let task = meant(task, &queue).map_err(|problem| problem.within(&format!("[{at}]")))?;
         match queues.fit(&queue, task) {
-            Ok(task) => {
+            Ok(mut task) => {
+                trace.give(&mut task, service.store.limits().headers_bytes);
                 good.push(task);
                 answers.push(None);
             }

@@ -30,6 +30,7 @@ use crate::limits::{self, BODY, STREAM_BYTES, STREAM_IDLE, STREAM_TASKS};
 use crate::message::answer::PutOut;
 use crate::problem::{Answer, BAD_REQUEST, Problem, STOPPING, TOO_LARGE, TOO_SLOW, UNKNOWN};
 use crate::service::Service;
+use crate::trace::Trace;
 
 /// Tasks and bytes after which a flush goes out.
 const FLUSH_TASKS: usize = 1_000;
@@ -53,6 +54,7 @@ pub(crate) async fn put(
     service: Arc<Service>,
     caller: Caller,
     queue: QueueName,
+    trace: Trace,
     body: Body,
 ) -> Answer {
     let queues = service.known.expect(&service, &queue).await?;
@@ -69,7 +71,7 @@ pub(crate) async fn put(
         bytes: 0,
     };
     tokio::spawn(reader.run(send));
-    tokio::spawn(answer_all(service, caller, queue, batches, answer));
+    tokio::spawn(answer_all(service, (caller, trace), queue, batches, answer));
     let stream = futures_util::stream::unfold(answers, |mut answers| async move {
         let next: Option<Result<Bytes, std::io::Error>> = answers.recv().await;
         next.map(|bytes| (bytes, answers))
@@ -84,7 +86,7 @@ pub(crate) async fn put(
 /// flush that the store does not answer for, or at the end.
 async fn answer_all(
     service: Arc<Service>,
-    caller: Caller,
+    (caller, trace): (Caller, Trace),
     queue: QueueName,
     mut batches: mpsc::Receiver<Batch>,
     answers: mpsc::Sender<Result<Bytes, std::io::Error>>,
@@ -94,7 +96,8 @@ async fn answer_all(
         let mut lines: Vec<Option<PutOut>> = Vec::with_capacity(batch.lines.len());
         for line in batch.lines {
             match line {
-                Ok(task) => {
+                Ok(mut task) => {
+                    trace.give(&mut task, service.store.limits().headers_bytes);
                     tasks.push(task);
                     lines.push(None);
                 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gristmill_core::Outcome;
 use tracing::Instrument;
 
 use crate::worker::claim::served::Kind;
@@ -39,13 +40,15 @@ pub(crate) async fn run(shared: Arc<Shared>, hand: Arc<Hand>, runner: u64) {
         }
         let outcome = match (&hand.served.kind, open.first()) {
             (Kind::One(handler), Some(context)) => {
+                let span = span(context);
                 let attempt = caught(handler.handle(context.task(), context));
-                attempt.instrument(span(context)).await
+                ended(&span, attempt.instrument(span.clone()).await)
             }
             (Kind::Many(handler), Some(first)) => {
                 let span = span(first);
                 let batch = BatchContext::new(hand.clone(), runner, settler.clone(), &open);
-                caught(handler.handle(open, batch)).instrument(span).await
+                let attempt = caught(handler.handle(open, batch));
+                ended(&span, attempt.instrument(span.clone()).await)
             }
             (_, None) => return,
         };
@@ -76,5 +79,12 @@ fn span(context: &Context) -> tracing::Span {
         id = %context.id,
         attempt = context.attempt,
         traceparent = context.traceparent(),
+        outcome = tracing::field::Empty,
     )
+}
+
+/// Says in the span how it ended.
+fn ended(span: &tracing::Span, outcome: Outcome) -> Outcome {
+    span.record("outcome", outcome.end().as_str());
+    outcome
 }

@@ -166,7 +166,7 @@ impl Context {
     /// or asks for it ([`Mill::result`]), instead of one said before: kept when the
     /// attempt ends as done, as long as the queue says. At most 64 KiB as JSON.
     ///
-    /// A handler of one task may return [`Json`](super::Json) instead.
+    /// A handler of one task may return [`Json`](crate::worker::Json) instead.
     ///
     /// # Errors
     /// When the value cannot be written as JSON, or is too large.

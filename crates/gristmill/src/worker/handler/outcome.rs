@@ -8,7 +8,7 @@ use crate::worker::handler::context::Context;
 use crate::worker::handler::reason::IntoReason;
 
 /// What a handler may return: `Result<(), E>` for the usual case, `()` where
-/// nothing can go wrong, `Result<Json<T>, E>` or [`Json<T>`](super::Json) with a value
+/// nothing can go wrong, `Result<Json<T>, E>` or [`Json<T>`](crate::worker::Json) with a value
 /// for whoever waits for the task, an
 /// [`Outcome`] or `Result<Outcome, E>` when there is more to say than done or
 /// error. An `Err` goes to the queue's retry policy, with all its causes as the

@@ -14,11 +14,11 @@ pub(crate) fn text(html: &str) -> String {
     let mut around: Vec<String> = Vec::new();
     for piece in pieces(html) {
         match piece {
-            Piece::Open { name, empty, .. } => {
+            Piece::Open { name, .. } => {
                 if !INLINE.contains(&name.as_str()) {
                     words.push('\n');
                 }
-                if AROUND.contains(&name.as_str()) && !empty {
+                if AROUND.contains(&name.as_str()) {
                     around.push(name);
                 }
             }

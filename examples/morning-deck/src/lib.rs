@@ -23,7 +23,6 @@ mod markup;
 pub mod overview;
 pub mod page;
 pub mod queue;
-pub mod quoted;
 pub mod reader;
 pub mod search;
 pub mod smtp;

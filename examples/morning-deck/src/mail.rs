@@ -2,8 +2,13 @@
 
 use std::fmt::Write as _;
 
+use lettre::message::Mailbox;
+use lettre::message::header::{ContentTransferEncoding, ContentType};
+use lettre::{Address, Message};
+
 use crate::briefing::Report;
-use crate::quoted;
+use crate::error::Result;
+use crate::smtp;
 
 /// An item as a report tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,16 +58,20 @@ pub fn compose(report: &Report, to: &str) -> Mail {
 }
 
 impl Mail {
-    /// Headers and text as they are sent, lines ending in CRLF.
-    pub fn message(&self, from: &str) -> String {
+    /// Headers and text as they are sent.
+    ///
+    /// # Errors
+    /// When the receiver has no mail address.
+    pub fn message(&self, from: Address) -> Result<Message> {
         let Mail { to, id, subject, text } = self;
-        let subject = quoted::header(subject);
-        format!(
-            "From: {from}\r\nTo: {to}\r\nSubject: {subject}\r\nMessage-ID: <{id}>\r\n\
-             MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\
-             Content-Transfer-Encoding: quoted-printable\r\n\r\n{}",
-            quoted::body(text)
-        )
+        let builder = Message::builder()
+            .from(Mailbox::new(None, from))
+            .to(Mailbox::new(None, smtp::address(to)?))
+            .subject(subject)
+            .message_id(Some(format!("<{id}>")))
+            .header(ContentType::TEXT_PLAIN)
+            .header(ContentTransferEncoding::QuotedPrintable);
+        Ok(builder.body(text.clone())?)
     }
 }
 
@@ -75,7 +84,7 @@ mod tests {
         let story = |title: &str, score| Story {
             title: title.to_owned(),
             url: format!("http://example.com/{score}"),
-            summary: Some("About it.".to_owned()),
+            summary: Some("About a café".to_owned()),
             score,
         };
         let report = Report {
@@ -87,12 +96,30 @@ mod tests {
             stories: vec![story("Best", 90), story("Good", 50)],
         };
         let mail = compose(&report, "ada@example.com");
-        assert!(mail.text.starts_with("1. Best (90)\n   About it.\n   http://example.com/90\n"));
+        assert!(mail.text.starts_with("1. Best (90)\n   About a café\n   http://example.com/90\n"));
         assert!(mail.text.contains("2. Good (50)"));
         assert_eq!(mail.id, "briefing-3-2026-01-05@morning-deck");
-        let message = mail.message("deck@example.com");
-        assert!(message.contains("Subject: =?utf-8?q?Caf=C3=A9,_2026-01-05?=\r\n"));
+        let message = mail.message(smtp::address("deck@example.com").expect("one"));
+        let message = message.expect("a message").formatted();
+        let message = String::from_utf8(message).expect("text");
+        assert!(message.contains("\r\nMessage-ID: <briefing-3-2026-01-05@morning-deck>\r\n"));
+        assert!(message.contains("\r\nSubject: =?utf-8?"), "{message}");
+        assert!(message.contains("caf=C3=A9\r\n"), "readable where it can be: {message}");
         assert!(message.lines().all(|line| line.is_ascii() && line.len() <= 100), "{message}");
         assert!(!message.replace("\r\n", "").contains('\n'));
+    }
+
+    #[test]
+    fn no_line_break_gets_into_a_header() {
+        let mail = Mail {
+            to: "ada@example.com".to_owned(),
+            id: "1@morning-deck".to_owned(),
+            subject: "a\r\nBcc: eve@example.com".to_owned(),
+            text: "hello".to_owned(),
+        };
+        let message = mail.message(smtp::address("deck@example.com").expect("one"));
+        let message = message.expect("a message").formatted();
+        let message = String::from_utf8(message).expect("text");
+        assert!(!message.lines().any(|line| line.starts_with("Bcc")), "{message}");
     }
 }

@@ -7,7 +7,6 @@ mod out;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use gristmill::port::SystemClock;
@@ -21,7 +20,7 @@ use morning_deck::error::Result;
 use morning_deck::http::Client;
 use morning_deck::log;
 use morning_deck::search::Search;
-use morning_deck::smtp::Mailer;
+use morning_deck::smtp::{Encryption, Mailer, Server};
 
 use admin::{Add, Anew};
 use out::say;
@@ -154,7 +153,12 @@ async fn demo(memory: bool, db: Option<PathBuf>) -> Result<()> {
     }
     // Anybody may look while it runs.
     config.status = config.status.or(Some(([127, 0, 0, 1], 0).into()));
-    config.mail = Some(("127.0.0.1".to_owned(), servers.mail.port()));
+    config.mail = Some(Server {
+        host: "127.0.0.1".to_owned(),
+        port: servers.mail.port(),
+        encryption: Encryption::None,
+        login: None,
+    });
     config.search = config.search.map(|_| servers.web.url(""));
     let app = open(config).await?;
     let known = demo::seed(&app.deck, &servers).await?;
@@ -167,14 +171,11 @@ async fn demo(memory: bool, db: Option<PathBuf>) -> Result<()> {
 }
 
 async fn open(config: Config) -> Result<App> {
-    let from = config.mail_from.clone();
-    let mailer = config.mail.clone().map(|(host, port)| Mailer {
-        host,
-        port,
-        from,
-        timeout: Duration::from_secs(30),
-    });
-    let web = match &config.authorities {
+    let authorities = config.authorities.as_deref();
+    let mailer = config.mail.clone();
+    let mailer = mailer.map(|server| Mailer::new(server, &config.mail_from, authorities));
+    let mailer = mailer.transpose()?;
+    let web = match authorities {
         Some(path) => Client::with_authorities(path)?,
         None => Client::default(),
     };

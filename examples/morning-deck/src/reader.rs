@@ -27,7 +27,7 @@ pub struct NewReader<'a> {
 /// # Errors
 /// When the address or the zone cannot be used.
 pub fn add(db: &Connection, reader: &NewReader<'_>) -> Result<i64> {
-    smtp::check_address(reader.mail)?;
+    smtp::address(reader.mail)?;
     zone(reader.zone)?;
     let values = params![reader.mail, reader.zone, reader.interests, reader.credits];
     Ok(db.prepare_cached(READER_ADD)?.query_row(values, |row| row.get(0))?)

@@ -40,22 +40,34 @@ struct Document {
 /// Sends enriched items that the index does not have. What an earlier attempt
 /// could not send goes along; sending one twice changes nothing.
 pub async fn index(deck: &Arc<Deck>) -> Result<()> {
-    let Some(search) = &deck.services.search else { return Ok(()) };
-    let documents = deck.transact(|db, _| unindexed(db)).await?;
-    if documents.is_empty() {
-        return Ok(());
+    match &deck.services.search {
+        Some(search) => search.send(deck).await,
+        None => Ok(()),
     }
-    let url = format!("{}/indexes/news_items/documents", search.url.trim_end_matches('/'));
-    let json = serde_json::to_string(&documents)?;
-    search.client.post_json(&url, search.key.as_deref(), &json).await?;
-    deck.transact(move |db, now| {
-        let mut statement = db.prepare_cached(ITEM_INDEXED)?;
-        for document in &documents {
-            statement.execute(params![document.id, now.as_micros()])?;
+}
+
+impl Search {
+    /// Sends what is enriched and not in the index.
+    ///
+    /// # Errors
+    /// When the server does not take it.
+    pub async fn send(&self, deck: &Arc<Deck>) -> Result<()> {
+        let documents = deck.transact(|db, _| unindexed(db)).await?;
+        if documents.is_empty() {
+            return Ok(());
         }
-        Ok(())
-    })
-    .await
+        let url = format!("{}/indexes/news_items/documents", self.url.trim_end_matches('/'));
+        let json = serde_json::to_string(&documents)?;
+        self.client.post_json(&url, self.key.as_deref(), &json).await?;
+        deck.transact(move |db, now| {
+            let mut statement = db.prepare_cached(ITEM_INDEXED)?;
+            for document in &documents {
+                statement.execute(params![document.id, now.as_micros()])?;
+            }
+            Ok(())
+        })
+        .await
+    }
 }
 
 fn unindexed(db: &Connection) -> Result<Vec<Document>> {

@@ -1,107 +1,150 @@
-//! A small SMTP client: one mail a connection.
+//! Mails out through an SMTP server: in the clear for one on this machine, over TLS
+//! and with a login for a provider's.
 
+use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
+use lettre::transport::smtp::client::{
+    AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters,
+};
+use lettre::transport::smtp::extension::ClientId;
+use lettre::{Address, Message};
 
 use crate::error::Result;
 use crate::mail::Mail;
 
-/// Longest reply line that is read.
-const LONGEST_LINE: usize = 4_096;
+/// How long a mail may take.
+const WITHIN: Duration = Duration::from_secs(30);
 
-/// Sends mails through one server.
-#[derive(Debug, Clone)]
-pub struct Mailer {
+/// How what is said to the server is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encryption {
+    /// Not at all.
+    None,
+    /// From STARTTLS on, which the server must offer: mostly on port 587.
+    StartTls,
+    /// From the first byte on: mostly on port 465.
+    Tls,
+}
+
+/// Who we are to the server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The name.
+    pub user: String,
+    /// Its password.
+    pub password: String,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// Where mails go out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
     /// The server's host.
     pub host: String,
     /// The server's port.
     pub port: u16,
-    /// Who the mails are from.
-    pub from: String,
-    /// How long a mail may take.
-    pub timeout: Duration,
+    /// How what is said to it is protected.
+    pub encryption: Encryption,
+    /// Who we are to it, if it asks.
+    pub login: Option<Login>,
 }
 
-/// Whether this can be an address in a command: one word with an @ in it.
-///
-/// # Errors
-/// When it cannot.
-pub fn check_address(address: &str) -> Result<()> {
-    let odd = |c: char| c.is_control() || c.is_whitespace() || "<>,;".contains(c);
-    match address.split_once('@') {
-        Some((name, host)) if !name.is_empty() && !host.is_empty() && !address.contains(odd) => {
-            Ok(())
-        }
-        _ => Err(format!("'{address}' is not a mail address").into()),
+/// Sends mails through one server.
+#[derive(Clone)]
+pub struct Mailer {
+    server: Server,
+    from: Address,
+    tls: Option<TlsParameters>,
+    timeout: Duration,
+}
+
+impl fmt::Debug for Mailer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailer").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
+/// Reads an address, which then carries no command.
+///
+/// # Errors
+/// When it is none.
+pub fn address(address: &str) -> Result<Address> {
+    address.parse().map_err(|_| format!("'{address}' is not a mail address").into())
+}
+
 impl Mailer {
+    /// Sends through this server, which must have a certificate of one of these
+    /// authorities; of a public one where none are given.
+    ///
+    /// # Errors
+    /// When there is no certificate in that file.
+    pub fn new(server: Server, from: &str, authorities: Option<&Path>) -> Result<Self> {
+        let tls = match server.encryption {
+            Encryption::None => None,
+            Encryption::StartTls | Encryption::Tls => Some(tls(&server.host, authorities)?),
+        };
+        Ok(Mailer { server, from: address(from)?, tls, timeout: WITHIN })
+    }
+
+    /// The same, with another patience for one mail.
+    #[must_use]
+    pub fn within(self, timeout: Duration) -> Self {
+        Mailer { timeout, ..self }
+    }
+
     /// Sends a mail. When this returns without an error, the server has it.
     ///
     /// # Errors
     /// When the server does not answer in time or refuses the mail.
     pub async fn send(&self, mail: &Mail) -> Result<()> {
-        let Mailer { host, port, timeout, .. } = self;
-        let sent = tokio::time::timeout(*timeout, self.talk(mail)).await;
+        let (Server { host, port, .. }, timeout) = (&self.server, self.timeout);
+        let sent = tokio::time::timeout(timeout, self.talk(mail)).await;
         let sent = sent.unwrap_or_else(|_| Err(format!("no answer within {timeout:?}").into()));
         sent.map_err(|error| format!("mail to {} by {host}:{port}: {error}", mail.to).into())
     }
 
     async fn talk(&self, mail: &Mail) -> Result<()> {
-        check_address(&mail.to)?;
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
-        let mut server = Server(BufReader::new(stream));
-        server.expect(220).await?;
-        server.say("EHLO morning-deck", 250).await?;
-        server.say(&format!("MAIL FROM:<{}>", self.from), 250).await?;
-        server.say(&format!("RCPT TO:<{}>", mail.to), 250).await?;
-        server.say("DATA", 354).await?;
-        server.say(&format!("{}.", stuffed(&mail.message(&self.from))), 250).await?;
+        let message: Message = mail.message(self.from.clone())?;
+        let Server { host, port, encryption, login } = &self.server;
+        let (name, place) = (ClientId::Domain("morning-deck".to_owned()), (host.as_str(), *port));
+        let at_once = self.tls.clone().filter(|_| *encryption == Encryption::Tls);
+        let connect = AsyncSmtpConnection::connect_tokio1(place, None, &name, at_once, None);
+        let mut server = connect.await?;
+        if let (Some(tls), Encryption::StartTls) = (&self.tls, encryption) {
+            // An error where it is not offered: somebody between us may have taken it out.
+            server.starttls(tls.clone(), &name).await?;
+        }
+        if let Some(Login { user, password }) = login {
+            let login = Credentials::new(user.clone(), password.clone());
+            server.auth(DEFAULT_MECHANISMS, &login).await?;
+        }
+        server.send(message.envelope(), &message.formatted()).await?;
         // The server has it; how it takes the farewell changes nothing.
-        let _ = server.say("QUIT", 221).await;
+        let _ = server.quit().await;
         Ok(())
     }
 }
 
-/// A line that begins with a dot would end the mail: it gets another one.
-fn stuffed(message: &str) -> String {
-    let lines = message.split_inclusive("\r\n");
-    lines
-        .map(|line| if line.starts_with('.') { format!(".{line}") } else { line.to_owned() })
-        .collect()
-}
-
-struct Server(BufReader<TcpStream>);
-
-impl Server {
-    async fn say(&mut self, line: &str, expected: u16) -> Result<()> {
-        self.0.write_all(format!("{line}\r\n").as_bytes()).await?;
-        self.expect(expected).await
-    }
-
-    /// Reads a reply, which may have several lines: `250-` goes on, `250 ` is
-    /// the last.
-    async fn expect(&mut self, expected: u16) -> Result<()> {
-        loop {
-            let mut line = String::new();
-            let mut limited = tokio::io::AsyncReadExt::take(&mut self.0, LONGEST_LINE as u64);
-            if limited.read_line(&mut line).await? == 0 {
-                return Err("the server hung up".into());
-            }
-            let code = line.get(..3).and_then(|code| code.parse::<u16>().ok());
-            match (code, line.as_bytes().get(3)) {
-                (Some(code), _) if code != expected => {
-                    return Err(format!("the server said: {}", line.trim_end()).into());
-                }
-                (Some(_), Some(b'-')) => {}
-                (Some(_), _) => return Ok(()),
-                (None, _) => return Err("the server does not speak SMTP".into()),
-            }
+fn tls(host: &str, authorities: Option<&Path>) -> Result<TlsParameters> {
+    let builder = TlsParameters::builder(host.to_owned());
+    let builder = match authorities {
+        None => builder.certificate_store(CertificateStore::WebpkiRoots),
+        Some(path) => {
+            let told = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
+            let pem = std::fs::read(path).map_err(|error| told(&error))?;
+            let own = Certificate::from_pem(&pem).map_err(|error| told(&error))?;
+            builder.certificate_store(CertificateStore::None).add_root_certificate(own)
         }
-    }
+    };
+    Ok(builder.build()?)
 }
 
 #[cfg(test)]
@@ -109,15 +152,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dots_are_stuffed() {
-        assert_eq!(stuffed("a\r\n.\r\n..b\r\nc.\r\n"), "a\r\n..\r\n...b\r\nc.\r\n");
+    fn an_address_cannot_carry_a_command() {
+        for good in ["reader@example.com", "a@localhost", "a+b@xn--exmple-cua.com"] {
+            assert!(address(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a", "@b", "a@", "a@b>\r\nDATA", "a b@c", "<a@b>", "a@b,c@d"] {
+            assert!(address(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
-    fn an_address_cannot_carry_a_command() {
-        assert!(check_address("reader@example.com").is_ok());
-        for bad in ["", "a", "@b", "a@", "a@b>\r\nDATA", "a b@c", "<a@b>", "a@b,c@d"] {
-            assert!(check_address(bad).is_err(), "{bad}");
-        }
+    fn a_password_is_not_shown() {
+        let login = Login { user: "ada".to_owned(), password: "hunter2".to_owned() };
+        let server = Server {
+            host: "localhost".to_owned(),
+            port: 587,
+            encryption: Encryption::StartTls,
+            login: Some(login),
+        };
+        let mailer = Mailer::new(server, "ada@example.com", None).expect("a mailer");
+        let shown = format!("{mailer:?}");
+        assert!(shown.contains("ada") && !shown.contains("hunter2"), "{shown}");
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 pub use property::{PROPERTIES, Property};
 
+use crate::smtp::{Encryption, Login, Server};
 use property::Values;
 
 /// How one of the three queues is served.
@@ -56,8 +57,8 @@ pub struct Config {
     pub database: PathBuf,
     /// Where the queues live.
     pub queue: QueuePlace,
-    /// Where mails go out: host and port, if they do.
-    pub mail: Option<(String, u16)>,
+    /// Where mails go out, if they do.
+    pub mail: Option<Server>,
     /// Who they are from.
     pub mail_from: String,
     /// The search server, if there is one.
@@ -121,6 +122,7 @@ impl Config {
         for (name, value) in environment {
             values.set_from_environment(&name, value);
         }
+        let mail = mail_server(&mut values);
         let config = Config {
             fetching: Serving {
                 enabled: values.boolean("application.jobs.feed-ingestion.enabled"),
@@ -154,9 +156,7 @@ impl Config {
                 "memory" => QueuePlace::Memory,
                 _ => QueuePlace::Database,
             },
-            mail: values
-                .boolean("application.mail.enabled")
-                .then(|| (values.text("application.mail.host"), values.port())),
+            mail: Some(mail).filter(|_| values.boolean("application.mail.enabled")),
             mail_from: values.text("application.mail.from"),
             search: values
                 .boolean("application.search.enabled")
@@ -169,6 +169,38 @@ impl Config {
         let mistakes = values.mistakes();
         if mistakes.is_empty() { Ok(config) } else { Err(Mistakes(mistakes)) }
     }
+}
+
+/// Names of this machine: what is said to them no other one hears.
+const HERE: &[&str] = &["localhost", "127.0.0.1", "::1"];
+
+fn mail_server(values: &mut Values) -> Server {
+    let server = Server {
+        host: values.text("application.mail.host"),
+        port: values.port(),
+        encryption: match values.text("application.mail.encryption").as_str() {
+            "starttls" => Encryption::StartTls,
+            "tls" => Encryption::Tls,
+            _ => Encryption::None,
+        },
+        login: values.said("application.mail.user").map(|user| {
+            let password = values.text("application.mail.password");
+            Login { user, password }
+        }),
+    };
+    let has_password = values.said("application.mail.password").is_some();
+    if server.login.is_some() != has_password {
+        values.wrong("application.mail.user and application.mail.password need each other");
+    } else if has_password
+        && server.encryption == Encryption::None
+        && !HERE.contains(&server.host.as_str())
+    {
+        values.wrong(
+            "application.mail.password would go over the network in the clear: set \
+             application.mail.encryption to starttls or tls",
+        );
+    }
+    server
 }
 
 #[cfg(test)]

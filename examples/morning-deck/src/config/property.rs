@@ -40,6 +40,8 @@ const BATCH: Accepts = Accepts::Number(1, 10_000);
 const INTERVAL: Accepts = Accepts::Number(1_000, 86_400_000);
 const PLACES: Accepts = Accepts::OneOf(&["database", "memory"]);
 
+const ENCRYPTIONS: Accepts = Accepts::OneOf(&["none", "starttls", "tls"]);
+
 /// All of them. Intervals are in milliseconds.
 pub const PROPERTIES: &[Property] = &[
     property("application.jobs.feed-ingestion.enabled", "true", Accepts::Boolean),
@@ -68,6 +70,9 @@ pub const PROPERTIES: &[Property] = &[
     property("application.mail.enabled", "true", Accepts::Boolean),
     property("application.mail.host", "localhost", Accepts::Text),
     property("application.mail.port", "25", Accepts::Number(1, 65_535)),
+    property("application.mail.encryption", "none", ENCRYPTIONS),
+    property("application.mail.user", "", Accepts::MayBeEmpty),
+    property("application.mail.password", "", Accepts::MayBeEmpty),
     property("application.mail.from", "morning-deck@example.com", Accepts::Address),
     property("application.search.enabled", "false", Accepts::Boolean),
     property("application.search.key", "", Accepts::MayBeEmpty),
@@ -105,7 +110,7 @@ impl Property {
             Accepts::OneOf(words) => Err(format!("it must be {}", words.join(" or "))),
             Accepts::Text if value.is_empty() => Err("it must not be empty".to_owned()),
             Accepts::Text => Ok(()),
-            Accepts::Address => smtp::check_address(value).map_err(|error| error.to_string()),
+            Accepts::Address => smtp::address(value).map(drop).map_err(|error| error.to_string()),
             Accepts::Url => url::check(value),
             Accepts::MayBeEmpty => Ok(()),
             Accepts::Listen if value.is_empty() => Ok(()),
@@ -148,6 +153,11 @@ impl Values {
             }
             None => {}
         }
+    }
+
+    /// What is wrong with several of them together.
+    pub(super) fn wrong(&mut self, why: &str) {
+        self.mistakes.push(why.to_owned());
     }
 
     pub(super) fn mistakes(self) -> Vec<String> {

@@ -107,7 +107,30 @@ fn the_environment_wins_over_the_file() {
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let config = Config::read(Some(("deck.yaml", text)), variables).expect("a configuration");
     assert_eq!(config.processing.worker_count, 7);
-    assert_eq!(config.mail, Some(("mail.example.com".to_owned(), 2525)));
+    let mail = config.mail.expect("mail is on");
+    assert_eq!((mail.host.as_str(), mail.port), ("mail.example.com", 2525));
+    assert_eq!((mail.encryption, mail.login), (Encryption::None, None));
+}
+
+#[test]
+fn a_provider_is_spoken_to_with_a_login_and_never_in_the_clear() {
+    let read = |more: &str| yaml(&format!("application.mail: {{user: ada, {more}}}"));
+    let mail = "host: mail.example.com, port: 587, password: \"p: s\", encryption: starttls";
+    let config = read(mail).expect("a configuration");
+    let login = Login { user: "ada".to_owned(), password: "p: s".to_owned() };
+    let shown = format!("{config:?}");
+    assert!(!shown.contains("p: s"), "{shown}");
+    let mail = config.mail.expect("mail is on");
+    assert_eq!((mail.encryption, mail.login), (Encryption::StartTls, Some(login)));
+    let tls = read("password: x, encryption: tls").expect("a configuration").mail;
+    assert_eq!(tls.map(|mail| mail.encryption), Some(Encryption::Tls));
+    assert!(read("password: x").is_ok(), "a server on this machine may be told in the clear");
+    let told = read("password: x, host: mail.example.com").expect_err("in the clear");
+    assert!(told.contains("would go over the network in the clear"), "{told}");
+    let told = read("host: mail.example.com").expect_err("no password");
+    assert!(told.contains("need each other"), "{told}");
+    let told = yaml("application.mail.encryption: ssl").expect_err("no such encryption");
+    assert!(told.contains("it must be none or starttls or tls"), "{told}");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! RSS 2.0 and Atom feeds.
 
+use quick_xml::Reader;
+use quick_xml::escape::{resolve_html5_entity, unescape_with};
+use quick_xml::events::{BytesRef, BytesStart, Event};
+
 use super::{Entry, SourceFetcher};
 use crate::error::Result;
 use crate::html;
-use crate::markup::{Piece, pieces};
 use crate::url;
 
 pub(super) struct Rss;
@@ -11,16 +14,30 @@ pub(super) struct Rss;
 impl SourceFetcher for Rss {
     fn read(&self, base: &str, document: &str) -> Result<Vec<Entry>> {
         let mut feed = Feed { base, root: None, at: Vec::new(), item: None, entries: Vec::new() };
-        for piece in pieces(document) {
-            feed.take(piece);
-        }
-        match feed.root {
-            None => Err("this is not a feed: there is neither <rss> nor <feed>".into()),
+        let mut reader = Reader::from_str(document);
+        // Feeds are made by hand and by programs that know little of XML.
+        let config = reader.config_mut();
+        config.allow_dangling_amp = true;
+        config.allow_unmatched_ends = true;
+        config.check_end_names = false;
+        let wrong = loop {
+            match reader.read_event() {
+                Ok(Event::Eof) => break None,
+                Ok(event) => feed.take(event),
+                Err(error) => break Some(error),
+            }
+        };
+        match (feed.root, wrong) {
+            (None, _) => Err("this is not a feed: there is neither <rss> nor <feed>".into()),
+            (Some(_), Some(error)) => {
+                Err(format!("the feed breaks off after {} bytes: {error}", reader.error_position())
+                    .into())
+            }
             // Half a feed would make the other half look like news later.
-            Some(root) if !feed.at.is_empty() => {
+            (Some(root), None) if !feed.at.is_empty() => {
                 Err(format!("the feed is cut off: <{root}> does not end").into())
             }
-            Some(_) => Ok(feed.entries),
+            (Some(_), None) => Ok(feed.entries),
         }
     }
 }
@@ -45,52 +62,82 @@ struct Item {
 }
 
 impl Feed<'_> {
-    fn take(&mut self, piece: Piece) {
-        match &piece {
-            Piece::Open { name, empty, .. } => {
-                if self.root.is_none() {
-                    if !matches!(name.as_str(), "rss" | "feed" | "rdf:rdf") {
-                        return;
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => {
+                let name = name(tag.name().as_ref());
+                self.open(&name, &tag);
+                if self.root.is_some() {
+                    if is_item(&name) {
+                        self.item = Some(Item::default());
                     }
-                    self.root = Some(name.clone());
-                }
-                if is_item(name) && !empty {
-                    self.item = Some(Item::default());
-                }
-                let link = piece.attribute("href").filter(|_| name == "link" && is_main(&piece));
-                if let (Some(item), Some(link)) = (&mut self.item, link) {
-                    link.clone_into(&mut item.link);
-                }
-                if !empty {
-                    self.at.push(name.clone());
+                    self.at.push(name);
                 }
             }
-            Piece::Close(name) => {
-                if let Some(at) = self.at.iter().rposition(|open| open == name) {
-                    self.at.truncate(at);
-                }
-                if is_item(name) {
-                    let entry = self.item.take().and_then(|item| item.entry(self.base));
-                    self.entries.extend(entry);
-                }
-            }
-            Piece::Text(text) => {
-                let inner = self.at.last().map(String::as_str);
-                if let (Some(item), Some(inner)) = (&mut self.item, inner) {
-                    item.add(inner, text);
-                }
-            }
+            Event::Empty(tag) => self.open(&name(tag.name().as_ref()), &tag),
+            Event::End(tag) => self.close(&name(tag.name().as_ref())),
+            Event::Text(text) => self.text(&text.xml10_content()),
+            Event::CData(text) => self.text(&text.xml10_content()),
+            Event::GeneralRef(entity) => self.text(&character(&entity)),
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, name: &str, tag: &BytesStart<'_>) {
+        if self.root.is_none() && matches!(name, "rss" | "feed" | "rdf:rdf") {
+            self.root = Some(name.to_owned());
+        }
+        // Atom has links of many kinds; the page itself is `alternate`, or unsaid.
+        let is_main = || attribute(tag, "rel").is_none_or(|rel| rel == "alternate");
+        if let Some(item) = self.item.as_mut().filter(|_| name == "link" && is_main())
+            && let Some(link) = attribute(tag, "href")
+        {
+            item.link = link;
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        if let Some(at) = self.at.iter().rposition(|open| open == name) {
+            self.at.truncate(at);
+        }
+        if is_item(name) {
+            let entry = self.item.take().and_then(|item| item.entry(self.base));
+            self.entries.extend(entry);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if let (Some(item), Some(inner)) = (&mut self.item, self.at.last()) {
+            item.add(inner, text);
+        }
+    }
+}
+
+fn name(name: &str) -> String {
+    name.to_lowercase()
+}
+
+fn attribute(tag: &BytesStart<'_>, wanted: &str) -> Option<String> {
+    let mut attributes = tag.html_attributes();
+    let mut found = attributes.with_checks(false).flatten();
+    let found = found.find(|attribute| attribute.key.as_ref().eq_ignore_ascii_case(wanted))?;
+    let plain = unescape_with(&found.value, resolve_html5_entity);
+    Some(plain.map_or_else(|_| found.value.to_string(), |plain| plain.into_owned()))
+}
+
+/// What an entity stands for, or itself where it stands for nothing.
+fn character(entity: &BytesRef<'_>) -> String {
+    match entity.resolve_char_ref() {
+        Ok(Some(c)) => c.to_string(),
+        _ => {
+            let known = resolve_html5_entity(entity);
+            known.map_or_else(|| format!("&{};", &**entity), str::to_owned)
         }
     }
 }
 
 fn is_item(name: &str) -> bool {
     matches!(name, "item" | "entry")
-}
-
-/// Atom has links of many kinds; the page itself is `alternate`, or unsaid.
-fn is_main(link: &Piece) -> bool {
-    link.attribute("rel").is_none_or(|rel| rel == "alternate")
 }
 
 impl Item {
@@ -162,11 +209,23 @@ mod tests {
     }
 
     #[test]
+    fn a_feed_that_is_nearly_xml_is_read() {
+        let entries = read(
+            "<!DOCTYPE rss><rss><channel><item><title>R&D &rsquo;26 &#38; &nope; <b>x</i></title>
+            <link>/1</link><description>one<br>two &lt;p&gt;</description></item></channel></rss>",
+        );
+        assert_eq!(entries.len(), 1);
+        assert_eq!(entries[0].title, "R&D ’26 & &nope;");
+        assert_eq!(entries[0].url, "http://feeds.example.com/1");
+    }
+
+    #[test]
     fn what_is_no_whole_feed_is_an_error() {
         let error = |text| Rss.read("http://a/", text).expect_err("no feed").to_string();
         assert!(error("<html><body>Not found</body></html>").contains("not a feed"));
         assert!(error("").contains("not a feed"));
         assert!(error("<rss><channel><item><title>a</title>").contains("cut off"));
+        assert!(error("<rss><channel><item><title>a</ti").contains("breaks off"));
         assert_eq!(read("<rss><channel></channel></rss>"), []);
     }
 }

@@ -30,12 +30,10 @@ fn headlines(base: &str, pieces: &[Piece], elements: &[&str]) -> Vec<Entry> {
     for piece in pieces {
         match piece {
             Piece::Open { name, .. } if elements.contains(&name.as_str()) => {
-                open = Some(Headline::default());
+                keep(base, open.replace(Headline::default()), &mut entries);
             }
             Piece::Close(name) if elements.contains(&name.as_str()) => {
-                let entry = open.take().and_then(|headline| headline.entry(base));
-                // The same story may be teased twice on one page.
-                entries.extend(entry.filter(|new| entries.iter().all(|e| e.guid != new.guid)));
+                keep(base, open.take(), &mut entries);
             }
             _ => {
                 if let Some(headline) = &mut open {
@@ -44,7 +42,15 @@ fn headlines(base: &str, pieces: &[Piece], elements: &[&str]) -> Vec<Entry> {
             }
         }
     }
+    // The last one may end with the page.
+    keep(base, open, &mut entries);
     entries
+}
+
+fn keep(base: &str, headline: Option<Headline>, entries: &mut Vec<Entry>) {
+    let entry = headline.and_then(|headline| headline.entry(base));
+    // The same story may be teased twice on one page.
+    entries.extend(entry.filter(|new| entries.iter().all(|e| e.guid != new.guid)));
 }
 
 /// An article while it is read.
@@ -59,9 +65,9 @@ struct Headline {
 impl Headline {
     fn take(&mut self, piece: &Piece) {
         match piece {
-            Piece::Open { name, .. } if name == "a" => {
-                if let Some(href) = piece.attribute("href").filter(|_| self.href.is_none()) {
-                    self.href = Some(href.to_owned());
+            Piece::Open { name, href } if name == "a" => {
+                if href.is_some() && self.href.is_none() {
+                    self.href.clone_from(href);
                     self.in_link = true;
                 }
             }

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quoted_printable::ParseMode;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::error::Result;
-use crate::quoted;
 
 /// A mail that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl Office {
                     client.write_all(b"354 end with a dot\r\n").await?;
                     let message = data(&mut client).await?;
                     let (headers, body) = message.split_once("\r\n\r\n").unwrap_or((&message, ""));
-                    let (headers, text) = (headers.to_owned(), quoted::decode(body));
+                    let (headers, text) = (headers.to_owned(), plain(body));
                     let mail = Received { from: from.clone(), to: to.clone(), headers, text };
                     self.received.send_modify(|received| received.push(mail));
                     "250 kept\r\n"
@@ -157,6 +157,12 @@ impl Office {
         }
         Ok(())
     }
+}
+
+/// A quoted-printable body as it was written.
+fn plain(body: &str) -> String {
+    let bytes = quoted_printable::decode(body, ParseMode::Robust).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
 }
 
 /// What stands between the angle brackets.

@@ -309,11 +309,12 @@ async fn open(
             Mill::over(Arc::new(MemoryStore::new(options)))
         }
     };
-    let mailer = config.mail.as_ref().map(|_| Mailer {
-        host: "127.0.0.1".to_owned(),
-        port: mail_port,
-        from: config.mail_from.clone(),
-        timeout: PATIENCE,
+    let mailer = config.mail.clone().map(|mut server| {
+        if server.port == 25 {
+            (server.host, server.port) = ("127.0.0.1".to_owned(), mail_port);
+        }
+        let mailer = Mailer::new(server, &config.mail_from, config.authorities.as_deref());
+        mailer.expect("a mailer").within(PATIENCE)
     });
     let search = config.search.as_ref().map(|_| Search {
         url: web.url(""),

@@ -271,6 +271,7 @@ async fn enriched_items_are_indexed_if_search_is_enabled() {
         assert_eq!(desk.number("SELECT count(*) FROM news_item WHERE indexed_at IS NULL"), 0);
         let posts: Vec<_> = desk.web.seen().into_iter().filter(|s| s.path == INDEX).collect();
         assert_eq!((posts.len(), posts[1].method.as_str()), (2, "POST"));
+        assert_eq!(posts[1].authorization.as_deref(), Some("Bearer a key"));
         let documents: serde_json::Value = serde_json::from_str(&posts[1].body).expect("JSON");
         let indexed: Vec<_> = documents
             .as_array()

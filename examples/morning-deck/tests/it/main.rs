@@ -17,6 +17,7 @@ mod crash;
 mod desk;
 mod enrich;
 mod fetch;
+mod post;
 mod program;
 mod recovery;
 mod settings;

@@ -96,6 +96,9 @@ settings! {
     on_duplicate: OnDuplicate = OnDuplicate::Skip;
     /// How far postponing may go past the first put; `None` is ten delays.
     postpone_max: Option<Duration> = None;
+    /// For so long after the last put of a key another one is a duplicate, also when
+    /// its task is gone; `None` is not at all.
+    unique_for: Option<Duration> = None;
     /// Most pending tasks; `None` is without limit.
     capacity: Option<u64> = None;
     /// Tasks a processor claims at once.
@@ -223,6 +226,7 @@ impl Settings {
             ("keep_result", self.keep_result),
             ("keep_failed", self.keep_failed),
             ("postpone_max", self.postpone_max),
+            ("unique_for", self.unique_for),
             ("drain_within", self.drain_within),
             ("max_wait", self.max_wait),
         ];
@@ -294,6 +298,15 @@ impl Settings {
                 self.on_duplicate
             ));
         }
+        if self.unique_for.is_some_and(|window| window.is_zero()) {
+            return fail("unique_for is zero: say how long, or none".to_owned());
+        }
+        if self.unique_for.is_some() && self.on_duplicate != OnDuplicate::Skip {
+            return fail(format!(
+                "unique_for needs on_duplicate: skip ({} would change the task that it lets run)",
+                self.on_duplicate
+            ));
+        }
         if let Some(bind) = &self.bind {
             for (what, name) in [("table", &bind.table), ("column", &bind.column)] {
                 if name.is_empty() || name.len() > 128 || name.contains('\0') {
@@ -342,6 +355,15 @@ mod tests {
         };
         let error = settings.check().expect_err("contradiction");
         assert!(error.to_string().contains("unique: pending"), "{error}");
+        let throttled = |seconds, on_duplicate| {
+            let unique_for = Some(Duration::from_secs(seconds));
+            let settings = Settings { unique_for, on_duplicate, ..Settings::default() };
+            settings.check().map_err(|error| error.to_string())
+        };
+        assert!(throttled(0, OnDuplicate::Skip).is_err_and(|e| e.contains("say how long")));
+        assert!(throttled(9, OnDuplicate::Postpone).is_err_and(|e| e.contains("postpone would")));
+        assert!(throttled(9, OnDuplicate::Replace).is_err_and(|e| e.contains("duplicate: skip")));
+        assert_eq!(throttled(9, OnDuplicate::Skip), Ok(()));
         let limits = |slots, concurrency| {
             let settings = Settings { slots, concurrency, ..Settings::default() };
             settings.check().map_err(|error| error.to_string())

@@ -20,7 +20,7 @@ pub struct SweepReport {
     pub put_again: u64,
     /// Tasks of bound subjects that went without the store's being told.
     pub without_subject: u64,
-    /// Callers' ids past their window.
+    /// Callers' ids past their time, and windows of keys that are over.
     pub forgotten_ids: u64,
     /// Kept done and resolved tasks past their time.
     pub pruned_done: u64,

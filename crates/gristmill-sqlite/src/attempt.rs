@@ -49,12 +49,16 @@ impl Write<'_, '_> {
             }
             Next::Cancelled => {
                 self.delta(queue.number).counters.cancelled += 1;
+                self.end_window(queue, &row)?;
                 self.end_as(queue, row.id, &Ending::Cancelled)?;
                 self.db.run(Sql::TaskDelete, bind!(TaskDelete { id: row.id }))?;
                 self.free_place(queue, &row, row.place)?;
                 Ok(Became::Cancelled)
             }
-            Next::Failed(error) => self.failed(queue, row, &error),
+            Next::Failed(error) => {
+                self.end_window(queue, &row)?;
+                self.failed(queue, row, &error)
+            }
             Next::Back(back) => self.go_back(queue, row, back),
         }
     }

@@ -73,6 +73,10 @@ impl Write<'_, '_> {
             }),
         )?;
         self.delta(queue.number).counters.put += 1;
+        if pending {
+            // Its window goes on as if it had been put here.
+            self.open_window(queue, task.key.as_deref(), (id, task.created_at))?;
+        }
         if task.settings.is_wanted() {
             self.want(queue, id)?;
         }

@@ -58,6 +58,7 @@ mod store;
 mod subject;
 mod sweep;
 mod verbs;
+mod window;
 mod write;
 mod writer;
 

@@ -85,6 +85,7 @@ impl Write<'_, '_> {
                 return Ok(OperationAnswer::CancelRequested);
             }
             (Action::Cancel, _) => {
+                self.end_window(&queue, &row)?;
                 self.leave(&row)?;
                 self.end_as(&queue, row.id, &Ending::Cancelled)?;
                 self.db.run(Sql::TaskDelete, bind!(TaskDelete { id: row.id }))?;
@@ -92,6 +93,7 @@ impl Write<'_, '_> {
                 self.free_place(&queue, &row, row.place)?;
             }
             (Action::Discard, _) => {
+                self.end_window(&queue, &row)?;
                 self.end_as(&queue, row.id, &Ending::Discarded)?;
                 self.db.run(Sql::TaskDelete, bind!(TaskDelete { id: row.id }))?;
                 self.leave_failed(&row)?;

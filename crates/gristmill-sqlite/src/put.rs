@@ -157,10 +157,15 @@ impl Write<'_, '_> {
             return Ok(answer);
         }
         let id = new.id.as_deref().map(|id| (id, new.payload.digest()));
-        let verdict = match new.key.as_deref() {
+        let mut verdict = match new.key.as_deref() {
             Some(key) => on_put(self.places(queue, key)?, &queue.settings),
             None => Verdict::Enqueue { blocked: false },
         };
+        if let (Verdict::Enqueue { .. }, Some(key)) = (verdict, new.key.as_deref())
+            && let Some(id) = self.window_of(queue, key)?
+        {
+            verdict = Verdict::Duplicate(id);
+        }
         let answer = match verdict {
             // It remembers its id too: the repeat gets the same answer.
             Verdict::Duplicate(id) => self.duplicate_of(id)?,
@@ -176,6 +181,7 @@ impl Write<'_, '_> {
                     return Ok(PutAnswer::Refused(Refusal::QueueFull { capacity }));
                 }
                 let id = self.insert(queue, new, blocked)?;
+                self.open_window(queue, new.key.as_deref(), (id, self.now))?;
                 PutAnswer::Enqueued { id }
             }
         };

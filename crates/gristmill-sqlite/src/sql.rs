@@ -94,6 +94,7 @@ const SCHEDULE: &str = include_str!("sql/schedule.sql");
 const DOCUMENT: &str = include_str!("sql/document.sql");
 const WORKER: &str = include_str!("sql/worker.sql");
 const ENDING: &str = include_str!("sql/ending.sql");
+const WINDOW: &str = include_str!("sql/window.sql");
 const SUBJECT: &str = include_str!("sql/subject.sql");
 const SWEEP: &str = include_str!("sql/sweep.sql");
 const STORE: &str = include_str!("sql/store.sql");
@@ -313,6 +314,13 @@ statements! {
         EndingForget = "ending_forget", (id);
         EndingClamp = "ending_clamp", (longest, queue);
         EndingAll = "ending_all", (from, limit) -> (id, ending, encoding, value, error);
+    }
+    WINDOW {
+        WindowOf = "window_of", (queue, key, now) -> (task);
+        WindowOpen = "window_open", (queue, key, task, until);
+        WindowEnd = "window_end", (queue, key, task);
+        WindowForget = "window_forget", (now, limit);
+        WindowClamp = "window_clamp", (longest, queue);
     }
     SUBJECT {
         SubjectTable = "subject_table", (name);

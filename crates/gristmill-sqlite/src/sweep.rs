@@ -100,8 +100,8 @@ impl Write<'_, '_> {
 
     /// After a jump back of the wall clock: brings back what a clock that was
     /// ahead left. No lease lasts longer than its length, schedules fire again, no
-    /// minute that has not come is counted in, no caller's id is known for longer
-    /// than its queue says, and nobody was heard of in the future.
+    /// minute that has not come is counted in, no caller's id is known and no window
+    /// lasts for longer than its queue says, and nobody was heard of in the future.
     pub(crate) fn clamp(&mut self) -> Result<()> {
         tracing::warn!("the wall clock went back: leases and schedules are brought back with it");
         let now = self.now.as_micros();
@@ -114,6 +114,7 @@ impl Write<'_, '_> {
             self.db
                 .run(Sql::EndingClamp, bind!(EndingClamp { longest: kept, queue: queue.number }))?;
             self.db.run(Sql::PutIdClamp, bind!(PutIdClamp { longest, queue: queue.number }))?;
+            self.clamp_windows(&queue)?;
             self.clamp_buckets(&queue)?;
         }
         self.db.run(Sql::WorkerClamp, bind!(WorkerClamp { now }))?;
@@ -243,6 +244,9 @@ impl Write<'_, '_> {
         let now = self.now.as_micros();
         report.forgotten_ids =
             self.db.run(Sql::SweepIds, bind!(SweepIds { now, limit: page * 10 }))? as u64;
+        // In the other stores they lie with the ids.
+        report.forgotten_ids +=
+            self.db.run(Sql::WindowForget, bind!(WindowForget { now, limit: page * 10 }))? as u64;
         let oldest = self.now.before(MINUTES_KEPT).minute().as_micros();
         for queue in queues {
             self.db.run(

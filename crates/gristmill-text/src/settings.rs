@@ -163,7 +163,7 @@ macro_rules! fields {
 }
 fields! {
     lease, timeout, max_attempts, backoff, id_window, keep_done, keep_result, keep_failed, durability, claims,
-    unique, on_duplicate, postpone_max, capacity, batch_size, count, slots, concurrency,
+    unique, on_duplicate, postpone_max, unique_for, capacity, batch_size, count, slots, concurrency,
     concurrency_per, rate, burst, rate_per, fair, processors_min, processors_max, processors_weight, drain_within, max_wait, bind,
 }
 
@@ -200,7 +200,7 @@ mod tests {
         r#""max_wait":9000000,"on_duplicate":"postpone","postpone_max":6000000,"#,
         r#""processors_max":4,"processors_min":1,"processors_weight":2,"#,
         r#""rate":{"per":60000000,"tasks":100},"rate_per":"group","slots":3,"#,
-        r#""timeout":2000000,"unique":"active"}"#,
+        r#""timeout":2000000,"unique":"active","unique_for":7000000}"#,
     );
 
     #[test]
@@ -220,6 +220,7 @@ mod tests {
             unique: Some(Unique::Active),
             on_duplicate: Some(OnDuplicate::Postpone),
             postpone_max: Some(said(6)),
+            unique_for: Some(said(7)),
             capacity: Some(Some(7)),
             batch_size: Some(100),
             count: Some(true),

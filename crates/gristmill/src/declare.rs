@@ -62,6 +62,12 @@ impl Declare {
         self.with(|settings| settings.on_duplicate = Some(on_duplicate))
     }
 
+    /// For so long after the last put of a key another one is a duplicate, also when
+    /// its task is done and gone: a throttle. Cancelling, discarding and failing end it.
+    pub fn unique_for(self, window: Duration) -> Self {
+        self.with(|settings| settings.unique_for = Some(Some(window)))
+    }
+
     /// How long to wait between attempts.
     pub fn backoff(self, backoff: Backoff) -> Self {
         self.with(|settings| settings.backoff = Some(backoff))

@@ -12,7 +12,7 @@ Examples:
 
 Settings: lease, timeout, max_attempts, backoff.base, backoff.cap, backoff.jitter, id_window,
 keep_done, keep_result, keep_failed, durability, claims, unique, on_duplicate, postpone_max,
-capacity, batch_size, count, slots, concurrency, concurrency_per, rate, burst, rate_per, fair,
+unique_for, capacity, batch_size, count, slots, concurrency, concurrency_per, rate, burst, rate_per, fair,
 processors.min, processors.max, processors.weight, drain_within, max_wait, bind.table,
 bind.column.";
 

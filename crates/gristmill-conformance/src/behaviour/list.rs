@@ -152,6 +152,21 @@ macro_rules! for_each_behaviour {
                 rule_06_racing_puts_that_replace_enqueue_one,
                 rule_06_two_tasks_of_a_key_never_run_side_by_side,
             }
+            rule_06_window::{
+                rule_06_window_a_put_within_it_is_a_duplicate_when_the_task_is_gone,
+                rule_06_window_lasts_from_the_put_and_is_its_keys,
+                rule_06_window_leaves_the_places_as_they_are,
+                rule_06_window_ends_with_a_cancel_a_discard_and_a_failure,
+                rule_06_window_outlasts_retries_and_releases,
+                rule_06_window_holds_for_every_way_to_put,
+                rule_06_window_goes_on_over_an_import,
+                rule_06_window_of_a_put_that_came_to_nothing_is_none,
+                rule_06_window_survives_a_kill_and_is_one_for_all_handles,
+                rule_06_window_is_as_long_as_the_queue_says,
+                rule_06_window_tells_who_waits_what_is_known_of_the_task,
+                rule_06_window_lets_one_of_racing_puts_through,
+                rule_06_window_is_of_the_stores_time_and_not_the_tasks,
+            }
             rule_07_answers::{
                 rule_07_an_enqueued_task_stands_with_every_field,
                 rule_07_ids_increase_and_nothing_else_takes_one,
@@ -219,6 +234,7 @@ macro_rules! for_each_behaviour {
                 rule_10_a_clock_that_stays_is_believed,
                 rule_10_minutes_ahead_of_the_clock_are_not_shown,
                 rule_10_an_id_put_ahead_is_known_for_its_window,
+                rule_10_a_window_begun_ahead_lasts_as_long_as_the_queue_says,
                 rule_10_a_worker_that_reported_ahead_is_not_alive_for_ever,
                 rule_10_a_word_published_ahead_grows_old,
                 rule_10_numbers_rise_over_every_jump,

@@ -18,6 +18,7 @@ mod rule_06_duplicates;
 mod rule_06_keys;
 mod rule_06_operator;
 mod rule_06_races;
+mod rule_06_window;
 mod rule_07_answers;
 mod rule_07_follow_ups;
 mod rule_07_ids;

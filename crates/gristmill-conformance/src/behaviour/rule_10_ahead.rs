@@ -112,6 +112,22 @@ pub(super) async fn rule_10_an_id_put_ahead_is_known_for_its_window(f: &mut Fixt
     assert!(put().await.is_enqueued(), "and not for a year");
 }
 
+pub(super) async fn rule_10_a_window_begun_ahead_lasts_as_long_as_the_queue_says(f: &mut Fixture) {
+    let q = f.queue_with("q", |s| s.unique_for = Some(Some(secs(HOUR)))).await;
+    let put = || f.put(&q, task("1").keyed("a"));
+    ahead_for_three_seconds(f, YEAR, async || {
+        assert!(put().await.is_enqueued());
+        let held = f.claim_one(&q).await;
+        f.end(&held, Outcome::Done).await;
+    })
+    .await;
+    f.advance(secs(HOUR - 1));
+    sweep(f).await;
+    assert!(matches!(put().await, PutAnswer::Duplicate { .. }));
+    f.advance(secs(1));
+    assert!(put().await.is_enqueued(), "and not for a year");
+}
+
 pub(super) async fn rule_10_a_worker_that_reported_ahead_is_not_alive_for_ever(f: &mut Fixture) {
     f.queue("q").await;
     ahead_for_three_seconds(f, YEAR, async || {

@@ -123,6 +123,7 @@ fn declarations() -> Vec<Declaration> {
                     settings.concurrency = Some(Some(1));
                     settings.concurrency_per = Some(Per::Group);
                 }
+                "throttled" => settings.unique_for = Some(Some(secs(90))),
                 "fair" => settings.fair = Some(Fair::Group),
                 "rated" => {
                     settings.rate = Some(Some(Rate::new(7, secs(60))));

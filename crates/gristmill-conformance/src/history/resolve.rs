@@ -246,6 +246,7 @@ fn patch(change: Change) -> SettingsPatch {
         Change::KeepFailed(keep) => patch.keep_failed = Some(keep.map(wait)),
         Change::Lease(seconds) => patch.lease = Some(wait(seconds)),
         Change::IdWindow(seconds) => patch.id_window = Some(wait(seconds)),
+        Change::UniqueFor(window) => patch.unique_for = Some(window.map(wait)),
     }
     patch
 }

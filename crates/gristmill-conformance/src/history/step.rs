@@ -8,9 +8,22 @@ use std::time::Duration;
 use gristmill_core::{Action, State};
 
 /// The queues of every history. Each has one setting that matters.
-pub(super) const QUEUES: [&str; 14] = [
-    "plain", "replace", "postpone", "active", "slots", "count", "bounded", "kept", "limited",
-    "grouped", "rated", "paced", "fair", "absent",
+pub(super) const QUEUES: [&str; 15] = [
+    "plain",
+    "replace",
+    "postpone",
+    "active",
+    "slots",
+    "count",
+    "bounded",
+    "kept",
+    "limited",
+    "grouped",
+    "rated",
+    "paced",
+    "fair",
+    "throttled",
+    "absent",
 ];
 /// Few keys, so that they meet.
 pub(super) const KEYS: [&str; 3] = ["a", "b", "c"];
@@ -136,6 +149,7 @@ pub(super) enum Change {
     KeepFailed(Option<u16>),
     Lease(u16),
     IdWindow(u16),
+    UniqueFor(Option<u16>),
 }
 
 /// To which tasks an operator does something.

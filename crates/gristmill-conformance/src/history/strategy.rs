@@ -138,6 +138,7 @@ fn change() -> impl Strategy<Value = Change> {
         of(10u16..300).prop_map(Change::KeepFailed),
         (1u16..200).prop_map(Change::Lease),
         (1u16..500).prop_map(Change::IdWindow),
+        of(0u16..300).prop_map(Change::UniqueFor),
     ]
 }
 

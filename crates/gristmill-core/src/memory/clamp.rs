@@ -2,6 +2,7 @@
 //! wrong.
 
 use super::state::State;
+use super::window::longest;
 use crate::policy::reclaim_guard::LastSeen;
 use crate::{Clock, ScheduleName, Timestamp, Token, WorkerId};
 
@@ -73,12 +74,13 @@ impl State {
     }
 
     /// Minutes that have not come are not counted in, and a caller's id is known
-    /// for no longer than its queue says.
+    /// for no longer than its queue says; nor does a window last longer.
     fn clamp_numbers(&mut self, now: Timestamp) {
         for queue in self.queues.all_derived_mut() {
             queue.minutes.retain(|at, _| *at <= now);
-            let (number, longest) = (queue.queue.number, now.after(queue.queue.settings.id_window));
+            let (number, settings) = (queue.queue.number, &queue.queue.settings);
             for (id, (_, _, until)) in &mut queue.ids {
+                let longest = longest(id, settings, now);
                 if *until > longest {
                     *until = longest;
                     if let Some(changes) = &mut self.changes {

@@ -62,6 +62,7 @@ impl State {
         let in_flight = imported.takes_flight();
         let failed = task.state == TaskState::Failed;
         let is_wanted = task.settings.is_wanted();
+        let (put_at, key) = (task.created_at, task.key.clone());
         task.id = id;
         task.queue = name;
         task.blocked = !failed && !in_flight && places.in_flight.is_some();
@@ -102,6 +103,10 @@ impl State {
                 row.task.blocked = true;
             }
             self.enter(behind.0, now);
+        }
+        if let Some(key) = key.filter(|_| !failed) {
+            // Its window goes on as if it had been put here.
+            self.open_window(number, &key, (id, put_at), now);
         }
         if is_wanted {
             self.want(id, now);

@@ -27,6 +27,7 @@ mod settle;
 mod state;
 mod sweep;
 mod tracked;
+mod window;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

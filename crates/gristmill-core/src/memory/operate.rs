@@ -69,6 +69,7 @@ impl State {
                 return Ok(OperationAnswer::CancelRequested);
             }
             (Action::Cancel, _) => {
+                self.end_window(id);
                 self.leave(id.0);
                 self.free_place(id.0, now);
                 self.end_as(id, number, Ending::Cancelled, now);
@@ -76,6 +77,7 @@ impl State {
                 self.queue_mut(number)?.counters.cancelled += 1;
             }
             (Action::Discard, _) => {
+                self.end_window(id);
                 self.end_as(id, number, Ending::Discarded, now);
                 self.delete(id.0);
                 let queue = self.queue_mut(number)?;

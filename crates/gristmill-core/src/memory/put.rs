@@ -12,7 +12,7 @@ use crate::{
 enum Undo {
     Remove(TaskId),
     Restore(Box<Row>),
-    /// The caller's id, and what was remembered under it before.
+    /// The caller's id, or the window's name, and what was remembered under it before.
     Forget(String, Option<Remembered>),
 }
 
@@ -147,10 +147,15 @@ impl State {
         let digest = new.id.as_ref().map(|_| new.payload.digest());
         let queue = self.queue_mut(number)?;
         let places = new.key.as_deref().map_or(Places::default(), |key| queue.places(key));
-        let verdict = match &new.key {
+        let mut verdict = match &new.key {
             Some(_) => on_put(places, &queue.queue.settings),
             None => Verdict::Enqueue { blocked: false },
         };
+        if let (Verdict::Enqueue { .. }, Some(key)) = (verdict, &new.key)
+            && let Some(id) = self.window_of(number, key, now)
+        {
+            verdict = Verdict::Duplicate(id);
+        }
         let caller_id = new.id.clone();
         let answer = match verdict {
             // It remembers its id too: the repeat gets the same answer.
@@ -167,8 +172,11 @@ impl State {
                 {
                     return Ok(PutAnswer::Refused(refusal));
                 }
+                let key = new.key.clone();
                 let id = self.insert(number, new, blocked, now)?;
                 undo.push(Undo::Remove(id));
+                let window = key.and_then(|key| self.open_window(number, &key, (id, now), now));
+                undo.extend(window.map(|(name, before)| Undo::Forget(name, before)));
                 PutAnswer::Enqueued { id }
             }
         };

@@ -165,6 +165,7 @@ impl State {
             }
             Next::Cancelled => {
                 self.queue_mut(number)?.counters.cancelled += 1;
+                self.end_window(id);
                 self.free_place(id.0, now);
                 self.end_as(id, number, Ending::Cancelled, now);
                 self.delete(id.0);
@@ -184,6 +185,7 @@ impl State {
     }
 
     fn fail(&mut self, id: TaskId, error: String, now: Timestamp) -> Result<()> {
+        self.end_window(id);
         self.free_place(id.0, now);
         let Some(row) = self.rows.get_mut(&id.0) else {
             return Ok(());

@@ -55,6 +55,15 @@ pub fn in_the_way(places: Places, unique: Unique) -> Option<TaskId> {
     }
 }
 
+/// Until when the put of a key keeps out others of it, also when its task is gone:
+/// nothing where the queue does not say so, and nothing where it is over already. A
+/// task of another store was put before now, and a clock that was ahead said otherwise.
+#[must_use]
+pub fn window_end(put_at: Timestamp, settings: &Settings, now: Timestamp) -> Option<Timestamp> {
+    let until = put_at.min(now).after(settings.unique_for?);
+    (until > now).then_some(until)
+}
+
 /// When a replaced task runs: as asked, or as before when nothing was asked.
 #[must_use]
 pub fn replaced_run_at(standing: Timestamp, start: Start, now: Timestamp) -> Timestamp {
@@ -116,6 +125,25 @@ mod tests {
                     prop_assert!(places.waiting.or(places.in_flight) == Some(id));
                 }
             }
+        }
+
+        #[test]
+        fn a_window_lasts_from_the_put_and_never_longer_than_the_queue_says(
+            put_at in 0i64..1_000_000_000, now in 0i64..1_000_000_000,
+            window in 1u64..1_000_000_000,
+        ) {
+            let unique_for = Some(Duration::from_micros(window));
+            let settings = Settings { unique_for, ..Settings::default() };
+            let (put_at, now) = (Timestamp::from_micros(put_at), Timestamp::from_micros(now));
+            let longest = now.after(Duration::from_micros(window));
+            match window_end(put_at, &settings, now) {
+                Some(until) => {
+                    prop_assert!(until > now && until <= longest);
+                    prop_assert_eq!(until == longest, put_at >= now);
+                }
+                None => prop_assert!(put_at.after(Duration::from_micros(window)) <= now),
+            }
+            prop_assert_eq!(window_end(put_at, &Settings::default(), now), None);
         }
 
         #[test]

@@ -67,7 +67,7 @@ WITH q AS MATERIALIZED (
            set_config('lock_timeout', $6::integer::text, true)
       FROM gristmill.queue x
      WHERE x.name = $1 AND x.bind_table IS NULL AND x.on_duplicate = 'skip'
-       AND NOT x.unique_active
+       AND NOT x.unique_active AND x.unique_for IS NULL
        AND (x.capacity IS NULL
             OR x.capacity - gristmill.pending(x.number) >= cardinality($2::bytea[]))
 ), looked AS MATERIALIZED (
@@ -117,7 +117,7 @@ WITH q AS MATERIALIZED (
            set_config('lock_timeout', $6::integer::text, true)
       FROM gristmill.queue x
      WHERE x.name = $1 AND x.bind_table IS NULL AND x.on_duplicate = 'skip'
-       AND NOT x.unique_active
+       AND NOT x.unique_active AND x.unique_for IS NULL
        AND (x.capacity IS NULL
             OR x.capacity - gristmill.pending(x.number) >= cardinality($2::bytea[]))
 ), asked AS MATERIALIZED (

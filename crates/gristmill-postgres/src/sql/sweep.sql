@@ -15,7 +15,7 @@ SELECT gristmill.fold()
 
 -- name: cut_ahead
 -- What a clock that was ahead wrote down beside leases and tasks: minutes that have
--- not come, callers' ids and endings that would be known for longer than their queue says, and
+-- not come, callers' ids, windows of keys and endings that would last for longer than their queue says, and
 -- workers and a manager who spoke in the future.
 WITH clock AS (
     SELECT coalesce($1, clock_timestamp()) AS now
@@ -25,6 +25,12 @@ WITH clock AS (
     UPDATE gristmill.put_id i SET until = gristmill.later(c.now, q.id_window)
       FROM clock c, gristmill.queue q
      WHERE q.number = i.queue AND i.until > gristmill.later(c.now, q.id_window)
+), windows AS (
+    UPDATE gristmill.key_window w
+       SET until = gristmill.later(c.now, coalesce(q.unique_for, interval '0'))
+      FROM clock c, gristmill.queue q
+     WHERE q.number = w.queue
+       AND w.until > gristmill.later(c.now, coalesce(q.unique_for, interval '0'))
 ), endings AS (
     UPDATE gristmill.ending e
        SET until = gristmill.later(c.now, greatest(interval '10 minutes',

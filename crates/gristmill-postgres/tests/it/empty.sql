@@ -16,6 +16,7 @@ DELETE FROM gristmill.ending;
 DELETE FROM gristmill.wanted;
 DELETE FROM gristmill.document;
 DELETE FROM gristmill.put_id;
+DELETE FROM gristmill.key_window;
 DELETE FROM gristmill.delta;
 DELETE FROM gristmill.total;
 DELETE FROM gristmill.minute;

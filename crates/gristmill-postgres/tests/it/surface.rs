@@ -38,7 +38,7 @@ const SAID: &[(&str, &str)] = &[
     ("bind", r#"{"table": "item", "column": "id"}"#),
 ];
 
-/// Those that a queue with slots cannot have.
+/// Those that a queue with slots cannot have, or one that postpones.
 const SAID_WITHOUT_SLOTS: &[(&str, &str)] = &[
     ("concurrency", "7"),
     ("concurrency_per", "\"group\""),
@@ -46,6 +46,7 @@ const SAID_WITHOUT_SLOTS: &[(&str, &str)] = &[
     ("burst", "10"),
     ("rate_per", "\"group\""),
     ("fair", "\"group\""),
+    ("unique_for", "\"10 minutes\""),
 ];
 
 fn settings(said: &[(&str, &str)]) -> String {
@@ -111,6 +112,7 @@ async fn every_setting_that_sql_says_is_read_back() {
     expected.burst = Some(10);
     expected.rate_per = Per::Group;
     expected.fair = Fair::Group;
+    expected.unique_for = Some(seconds(600));
     assert_eq!(queue(&store, "limited").await.settings, expected);
 
     // Half of a backoff is a whole one; arguments go before the JSON.

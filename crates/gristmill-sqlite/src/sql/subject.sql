@@ -65,6 +65,7 @@ BEGIN
         SELECT id FROM gristmill_failed WHERE queue = {queue} AND key = CAST(OLD.{column} AS TEXT));
     DELETE FROM gristmill_failed WHERE queue = {queue} AND key = CAST(OLD.{column} AS TEXT);
     DELETE FROM gristmill_done WHERE queue = {queue} AND key = CAST(OLD.{column} AS TEXT);
+    DELETE FROM gristmill_key_window WHERE queue = {queue} AND key = CAST(OLD.{column} AS TEXT);
 END;
 
 -- name: subject_drop

@@ -109,6 +109,15 @@ BEGIN
     IF p_checkpoint IS NOT NULL THEN
         INSERT INTO gristmill.checkpoint (id, state) VALUES (v_task.id, p_checkpoint);
     END IF;
+    IF v_task.key IS NOT NULL
+       AND gristmill.later(least(v_task.created_at, p_now), p_queue.unique_for) > p_now THEN
+        -- Its window goes on as if it had been put here.
+        INSERT INTO gristmill.key_window AS w (queue, key, task, until)
+        VALUES (p_queue.number, v_task.key, v_task.id,
+                gristmill.later(least(v_task.created_at, p_now), p_queue.unique_for))
+        ON CONFLICT (queue, key) DO UPDATE SET task = excluded.task, until = excluded.until
+         WHERE excluded.until >= w.until;
+    END IF;
     IF v_task.delayed THEN
         INSERT INTO gristmill.delayed (run_at, id, queue)
         VALUES (v_task.run_at, v_task.id, p_queue.number);

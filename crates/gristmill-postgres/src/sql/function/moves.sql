@@ -71,6 +71,22 @@ BEGIN
 END
 $$;
 
+-- Tasks that failed or were taken away: the windows of their keys end. One of a later put
+-- stays, and so does one that an open transaction puts anew: it was over.
+CREATE FUNCTION gristmill.end_windows(p_queue integer, p_keys text[], p_ids bigint[])
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM gristmill.key_window w
+     WHERE w.ctid = ANY (ARRAY(
+               SELECT x.ctid
+                 FROM unnest(p_keys, p_ids) AS e (key, id)
+                 JOIN gristmill.key_window x
+                   ON x.queue = p_queue AND x.key = e.key AND x.task = e.id
+                  FOR UPDATE OF x SKIP LOCKED));
+END
+$$;
+
 -- The line that an ended attempt gets in its task's history, as a list of one.
 CREATE FUNCTION gristmill.history_entry(
     p_worker text, p_began timestamptz, p_outcome text, p_error text, p_now timestamptz
@@ -141,6 +157,8 @@ BEGIN
                    q.grouped AS slotted, q.frees, t.started,
                    q.rate_tasks IS NOT NULL AS is_rated, q.rate_per_group, q.keep_done IS NOT NULL AS is_kept,
                    q.unique_active AS is_active,
+                   q.unique_for IS NOT NULL AND t.key IS NOT NULL AND n.became IN (2, 3)
+                       AS ends_window,
                    -- One more attempt at the end: the last ten. A history that
                    -- cannot be one is left behind.
                    CASE WHEN jsonb_typeof(t.history) = 'array'
@@ -236,6 +254,8 @@ BEGIN
                bool_or(e.became = 1 OR e.frees) AS is_woken,
                array_agg(e.key::text) FILTER (WHERE e.became <> 1 AND e.key IS NOT NULL)
                    AS freed,
+               array_agg(e.key::text) FILTER (WHERE e.ends_window) AS window_keys,
+               array_agg(e.id) FILTER (WHERE e.ends_window) AS window_ids,
                array_agg(e.position) AS positions,
                array_agg(e.became) AS became,
                array_agg(CASE WHEN e.became = 1 THEN e.next_run_at END) AS run_ats,
@@ -253,6 +273,9 @@ BEGIN
         is_freed := v_some.freed IS NOT NULL
             AND gristmill.free_keys(queue, v_some.freed, v_some.is_active, p_now) > 0;
         is_woken := v_some.is_woken OR is_freed;
+        IF v_some.window_ids IS NOT NULL THEN
+            PERFORM gristmill.end_windows(queue, v_some.window_keys, v_some.window_ids);
+        END IF;
         IF v_some.over IS NOT NULL THEN
             PERFORM gristmill.forget_kept(v_some.over);
         END IF;

@@ -57,6 +57,21 @@ BEGIN
 END
 $$;
 
+-- The same of a key's window: gives back what this put had taken.
+CREATE FUNCTION gristmill.untake_window(
+    p_queue integer, p_key text, p_before gristmill.key_window
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_before.key IS NULL THEN
+        DELETE FROM gristmill.key_window w WHERE w.queue = p_queue AND w.key = p_key;
+    ELSE
+        UPDATE gristmill.key_window w SET task = p_before.task, until = p_before.until
+         WHERE w.queue = p_queue AND w.key = p_key;
+    END IF;
+END
+$$;
+
 -- Puts one task, whatever it carries. p_room: how many more the queue takes,
 -- null without limit. p_id is the id it gets, the next one where nothing is said;
 -- negative ones serve a rehearsal. p_inside: the transaction is the caller's.
@@ -76,6 +91,9 @@ DECLARE
     v_leaving  boolean;
     v_run_at   timestamptz;
     v_delayed  boolean;
+    v_window   gristmill.key_window;
+    v_taken    boolean := false;
+    v_id       bigint := p_id;
 BEGIN
     IF p_caller_id IS NOT NULL THEN
         -- The id is taken first: of two puts at once, the unique index lets
@@ -147,6 +165,9 @@ BEGIN
                     SELECT 1 FROM gristmill.flight f
                      WHERE f.queue = p_queue.number AND f.key = p_key);
             END IF;
+            IF v_taken THEN
+                PERFORM gristmill.untake_window(p_queue.number, p_key, v_window);
+            END IF;
             IF p_caller_id IS NOT NULL THEN
                 -- The repeat is answered with the task that stood for it.
                 UPDATE gristmill.put_id i SET task = v_answer.id
@@ -161,16 +182,42 @@ BEGIN
             END IF;
             RETURN v_answer;
         END IF;
+        IF p_key IS NOT NULL AND p_queue.unique_for IS NOT NULL AND NOT v_taken THEN
+            SELECT * INTO v_window FROM gristmill.key_window w
+             WHERE w.queue = p_queue.number AND w.key = p_key;
+            IF v_window.until > p_now THEN
+                -- A throttle, not a promise of a run: no marker.
+                v_answer := gristmill.duplicate_of(v_window.task);
+                EXIT;
+            END IF;
+        END IF;
         IF p_room <= 0 THEN
             IF p_caller_id IS NOT NULL THEN
                 PERFORM gristmill.unremember(p_queue.number, p_caller_id, v_before);
             END IF;
             RETURN ROW(3, NULL, NULL, NULL, 'queue_full')::gristmill.put_answer;
         END IF;
+        IF p_key IS NOT NULL AND p_queue.unique_for IS NOT NULL AND NOT v_taken THEN
+            -- Taken before the task: of two puts at once one is let through and makes the
+            -- other wait for its end, also when the task has run by then. In two
+            -- statements, so that a row is locked only where it is changed.
+            v_id := coalesce(v_id, nextval('gristmill.task_id'));
+            IF v_window.key IS NULL THEN
+                INSERT INTO gristmill.key_window (queue, key, task, until)
+                VALUES (p_queue.number, p_key, v_id, gristmill.later(p_now, p_queue.unique_for))
+                ON CONFLICT (queue, key) DO NOTHING;
+            ELSE
+                UPDATE gristmill.key_window w
+                   SET task = v_id, until = gristmill.later(p_now, p_queue.unique_for)
+                 WHERE w.queue = p_queue.number AND w.key = p_key AND w.until <= p_now;
+            END IF;
+            CONTINUE WHEN NOT FOUND;
+            v_taken := true;
+        END IF;
         v_delayed := v_flight IS NULL AND p_run_at > p_now;
         INSERT INTO gristmill.task (id, queue, priority, run_at, created_at, blocked, delayed,
             slotted, unique_active, encoding, key, grp, source, headers, settings, payload)
-        VALUES (coalesce(p_id, nextval('gristmill.task_id')), p_queue.number, p_priority,
+        VALUES (coalesce(v_id, nextval('gristmill.task_id')), p_queue.number, p_priority,
             p_run_at, p_now, v_flight IS NOT NULL, v_delayed, p_queue.grouped,
             p_queue.unique_active, p_encoding, p_key, p_group, p_source, p_headers,
             p_settings, p_payload)
@@ -316,7 +363,10 @@ BEGIN
                     AND (SELECT f.id FROM gristmill.flight f
                           WHERE f.queue = p_queue.number AND f.key = p_keys[i]
                             AND NOT (p_inside AND EXISTS (SELECT 1 FROM gristmill.settling s
-                                                           WHERE s.id = f.id))) IS NOT NULL);
+                                                           WHERE s.id = f.id))) IS NOT NULL)
+                OR (p_queue.unique_for IS NOT NULL AND EXISTS (
+                    SELECT 1 FROM gristmill.key_window w
+                     WHERE w.queue = p_queue.number AND w.key = p_keys[i] AND w.until > p_now));
         END IF;
         IF v_room <= 0 THEN
             v_ids[i] := -1;
@@ -536,7 +586,8 @@ BEGIN
         END IF;
     ELSIF p_caller_ids IS NOT NULL OR v_queue.bind_table IS NOT NULL
        OR v_room < v_count
-       OR (p_keys IS NOT NULL AND (v_queue.on_duplicate <> 'skip' OR v_queue.unique_active)) THEN
+       OR (p_keys IS NOT NULL AND (v_queue.on_duplicate <> 'skip' OR v_queue.unique_active
+                                   OR v_queue.unique_for IS NOT NULL)) THEN
         v_answers := gristmill.put_each(v_queue, NULL, p_payloads, p_encodings, p_keys,
             p_groups, p_sources, p_priorities, p_run_ats, p_delays, p_caller_ids, p_headers,
             p_settings, v_room, false, v_inside, v_now);

@@ -25,6 +25,7 @@ BEGIN
         unique_active = coalesce(p_settings ->> 'unique', 'pending') = 'active',
         on_duplicate = coalesce(p_settings ->> 'on_duplicate', 'skip'),
         postpone_max = gristmill.span((p_settings ->> 'postpone_max')::bigint),
+        unique_for = gristmill.span((p_settings ->> 'unique_for')::bigint),
         capacity = (p_settings ->> 'capacity')::bigint,
         count = coalesce((p_settings ->> 'count')::boolean, false),
         slots = (p_settings ->> 'slots')::integer,
@@ -130,7 +131,7 @@ BEGIN
     FOR v_name, v_value IN SELECT s.key, s.value FROM jsonb_each(p_said) s LOOP
         v_kind := CASE
             WHEN v_name IN ('lease', 'timeout', 'id_window', 'keep_done', 'keep_result', 'keep_failed',
-                            'postpone_max', 'drain_within', 'max_wait') THEN 'span'
+                            'postpone_max', 'unique_for', 'drain_within', 'max_wait') THEN 'span'
             WHEN v_name IN ('max_attempts', 'capacity', 'batch_size', 'slots', 'concurrency', 'burst',
                             'processors_min', 'processors_max', 'processors_weight') THEN 'number'
             WHEN v_name IN ('unique', 'on_duplicate', 'durability', 'claims',
@@ -144,8 +145,8 @@ BEGIN
         END IF;
         IF jsonb_typeof(v_value) = 'null' AND v_name IN (
             'max_attempts', 'capacity', 'slots', 'concurrency', 'rate', 'burst',
-            'processors_max', 'keep_done', 'keep_result', 'keep_failed', 'postpone_max', 'drain_within',
-            'max_wait', 'bind') THEN
+            'processors_max', 'keep_done', 'keep_result', 'keep_failed', 'postpone_max', 'unique_for',
+            'drain_within', 'max_wait', 'bind') THEN
             NULL; -- none, which these can be
         ELSIF v_kind = 'span' THEN
             v_value := gristmill.stored_span(v_name, v_value);
@@ -205,6 +206,10 @@ BEGIN
             THEN 'burst is more than the rate brings in a year'
         WHEN v_stored ->> 'burst' IS NOT NULL AND v_stored ->> 'rate' IS NULL
             THEN 'burst is said of a rate, and there is none: say both or neither'
+        WHEN (v_stored ->> 'unique_for')::bigint = 0
+            THEN 'unique_for is more than nothing, or null'
+        WHEN v_stored ->> 'unique_for' IS NOT NULL AND v_stored ->> 'on_duplicate' <> 'skip'
+            THEN 'unique_for needs on_duplicate skip: it keeps puts out and changes no task'
         WHEN v_stored ->> 'unique' = 'active' AND v_stored ->> 'on_duplicate' <> 'skip'
             THEN 'on_duplicate needs unique pending: a running task cannot be changed' END);
     IF v_fault IS NOT NULL THEN

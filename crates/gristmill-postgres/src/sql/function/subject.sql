@@ -290,6 +290,13 @@ BEGIN
     -- Last: whoever fails a task holds its lease and would wait for this.
     PERFORM gristmill.take_markers(p_queue, p_keys, false);
     DELETE FROM gristmill.subject_failed f WHERE f.key = ANY (p_keys) AND f.queue = p_queue;
+    -- What is put when the subject is there again is about another one.
+    IF (SELECT q.unique_for FROM gristmill.queue q WHERE q.number = p_queue) IS NOT NULL THEN
+        DELETE FROM gristmill.key_window w
+         WHERE w.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.key_window x
+                                    WHERE x.queue = p_queue AND x.key = ANY (p_keys)
+                                      FOR UPDATE SKIP LOCKED));
+    END IF;
     RETURN v_gone;
 END
 $$;
@@ -487,7 +494,7 @@ $$;
 CREATE TRIGGER note_failed AFTER INSERT ON gristmill.failed
     FOR EACH ROW WHEN (NEW.key IS NOT NULL) EXECUTE FUNCTION gristmill.note_failed();
 
--- Every key of a queue that some task has, wherever it stands.
+-- Every key of a queue that some task has, wherever it stands, or whose window is open.
 CREATE FUNCTION gristmill.keys_of(p_queue integer) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -496,7 +503,8 @@ BEGIN
                  UNION SELECT t.key FROM gristmill.failed t
                         WHERE t.queue = p_queue AND t.key IS NOT NULL
                  UNION SELECT t.key FROM gristmill.done t
-                        WHERE t.queue = p_queue AND t.key IS NOT NULL);
+                        WHERE t.queue = p_queue AND t.key IS NOT NULL
+                 UNION SELECT w.key FROM gristmill.key_window w WHERE w.queue = p_queue);
 END
 $$;
 
@@ -605,6 +613,8 @@ BEGIN
         INTO v_key USING p_row;
     -- Most rows have no task; to ask whether another row has the key costs more.
     IF v_key IS NOT NULL AND (gristmill.keys_standing(p_queue, ARRAY[v_key]) <> '{}'
+       OR EXISTS (SELECT 1 FROM gristmill.key_window w
+                   WHERE w.queue = p_queue AND w.key = v_key)
        OR current_setting('transaction_isolation') <> 'read committed') THEN
         PERFORM gristmill.subjects_gone(p_queue,
             gristmill.without_subject(p_queue, ARRAY[v_key]));

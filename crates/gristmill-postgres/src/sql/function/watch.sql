@@ -100,6 +100,10 @@ BEGIN
             PERFORM gristmill.forget_kept(ARRAY[p_id]);
             PERFORM gristmill.end_wanted(ARRAY[p_id], 'cancelled', NULL, p_now);
             INSERT INTO gristmill.delta (at, queue, cancelled) VALUES (p_now, v_task.queue, 1);
+            IF v_task.key IS NOT NULL AND (SELECT q.unique_for FROM gristmill.queue q
+                                            WHERE q.number = v_task.queue) IS NOT NULL THEN
+                PERFORM gristmill.end_windows(v_task.queue, ARRAY[v_task.key], ARRAY[p_id]);
+            END IF;
             IF v_task.in_flight AND v_task.key IS NOT NULL
                AND gristmill.free_keys(v_task.queue, ARRAY[v_task.key], true, p_now) > 0 THEN
                 woken := v_task.queue;
@@ -145,6 +149,9 @@ BEGIN
                 VALUES (p_now, v_task.queue, -1, 1);
             ELSIF p_action = 'discard' THEN
                 PERFORM gristmill.end_wanted(ARRAY[p_id], 'discarded', NULL, p_now);
+                IF v_queue.unique_for IS NOT NULL AND v_task.key IS NOT NULL THEN
+                    PERFORM gristmill.end_windows(v_task.queue, ARRAY[v_task.key], ARRAY[p_id]);
+                END IF;
                 INSERT INTO gristmill.delta (at, queue, failed_now, discarded)
                 VALUES (p_now, v_task.queue, -1, 1);
             ELSE
@@ -401,7 +408,9 @@ BEGIN
                       WHERE t.blocked ORDER BY t.key LIMIT 1) IS NOT NULL),
         ('markers', (SELECT m.id FROM gristmill.marker m ORDER BY m.id LIMIT 1) IS NOT NULL),
         ('subjects', (SELECT b.queue FROM gristmill.bound b LIMIT 1) IS NOT NULL),
-        ('ids', (SELECT i.until FROM gristmill.put_id i ORDER BY i.until LIMIT 1) <= v_now),
+        ('ids', least((SELECT i.until FROM gristmill.put_id i ORDER BY i.until LIMIT 1),
+                      (SELECT w.until FROM gristmill.key_window w ORDER BY w.until LIMIT 1))
+                <= v_now),
         ('done', EXISTS (
             SELECT 1 FROM gristmill.queue q
              WHERE (SELECT d.resolved_at FROM gristmill.done d
@@ -442,17 +451,23 @@ BEGIN
 END
 $$;
 
--- Forgets callers' ids whose time is over, so many at most; tells how many.
+-- Forgets callers' ids whose time is over, and windows of keys, so many at most; tells
+-- how many.
 CREATE FUNCTION gristmill.forget_ids(p_limit integer, p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_gone bigint;
+    v_over bigint;
 BEGIN
     DELETE FROM gristmill.put_id i
      WHERE i.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.put_id x WHERE x.until <= p_now
                                 ORDER BY x.until LIMIT p_limit FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS v_gone = ROW_COUNT;
-    RETURN v_gone;
+    DELETE FROM gristmill.key_window w
+     WHERE w.ctid = ANY (ARRAY(SELECT x.ctid FROM gristmill.key_window x WHERE x.until <= p_now
+                                ORDER BY x.until LIMIT p_limit - v_gone FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS v_over = ROW_COUNT;
+    RETURN v_gone + v_over;
 END
 $$;
 

@@ -54,6 +54,7 @@ CREATE TABLE gristmill.queue (
     on_duplicate   text     NOT NULL DEFAULT 'skip'
                    CHECK (on_duplicate IN ('skip', 'replace', 'postpone')),
     postpone_max   interval,
+    unique_for     interval,
     capacity       bigint,
     count          boolean  NOT NULL DEFAULT false,
     slots          integer,
@@ -434,6 +435,20 @@ CREATE TABLE gristmill.put_id (
     PRIMARY KEY (queue, id)
 );
 CREATE INDEX put_id_until ON gristmill.put_id (until);
+
+-- Windows of queues that say unique_for: until when the put of a key keeps out others,
+-- and which task it put. Without a row nothing is kept out.
+CREATE TABLE gristmill.key_window (
+    queue integer     NOT NULL,
+    key   text COLLATE "C" NOT NULL,
+    task  bigint      NOT NULL,
+    until timestamptz NOT NULL,
+    PRIMARY KEY (queue, key)
+) WITH (
+    fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX key_window_until ON gristmill.key_window (until);
 
 -- Kept counts. What happens is appended to `delta` in the same transaction and
 -- folded into `total` later: no put, claim or settlement ever updates a row

@@ -222,6 +222,17 @@ CREATE TABLE gristmill_id (
 ) WITHOUT ROWID;
 CREATE INDEX gristmill_id_until ON gristmill_id (until);
 
+-- Windows of queues that say unique_for: until when the put of a key keeps out others,
+-- and which task it put. Without a row nothing is kept out.
+CREATE TABLE gristmill_key_window (
+    queue INTEGER NOT NULL,
+    key   TEXT    NOT NULL,
+    task  INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (queue, key)
+) WITHOUT ROWID;
+CREATE INDEX gristmill_key_window_until ON gristmill_key_window (until);
+
 -- What came of tasks, for who waits and for as long as their queue says; and, while a
 -- task stands, that its end is wanted ('open'). A value lies behind eight bytes of
 -- checksum. until: forgotten then, or, while it is open, looked at again.

@@ -6,11 +6,14 @@
 //! the line of its answer after it was heard. So a call without an answer is known
 //! to be unknown, and an answer that nobody wrote down acknowledged nothing.
 
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use gristmill_core::TaskId;
 
 use super::event::{Answer, Call, Fault, FaultKind, Line, Phase};
 
@@ -148,6 +151,25 @@ impl History {
     /// Brings the lines in the order of time; those of one journal keep theirs.
     pub fn sort(&mut self) {
         self.lines.sort_by_key(|placed| placed.line.t);
+    }
+
+    /// The tasks of a queue that claims were given.
+    #[must_use]
+    pub fn given(&self, of: &str) -> Vec<TaskId> {
+        let is_of = |call: &Call| matches!(call, Call::Claim { queue, .. } if queue == of);
+        let calls: HashSet<(usize, u64)> = (self.lines.iter())
+            .filter(|placed| placed.line.call.as_ref().is_some_and(is_of))
+            .map(|placed| (placed.who, placed.line.n))
+            .collect();
+        let mut given = BTreeSet::new();
+        for placed in &self.lines {
+            if let Some(Answer::Claim { tasks, .. }) = &placed.line.answer
+                && calls.contains(&(placed.who, placed.line.n))
+            {
+                given.extend(tasks.iter().map(|task| TaskId(task.task)));
+            }
+        }
+        given.into_iter().collect()
     }
 
     /// A line for people: when, who, what.

@@ -13,7 +13,7 @@ use gristmill_core::{
 
 use super::event::{Answer, Call, Ending, Follow, Given, How, PutSaid, SettleSaid, Wanted, Went};
 use super::journal::Journal;
-use super::plan::queue_name;
+use super::plan::{RETURNING, queue_name};
 
 /// A store and the journal of who speaks to it.
 #[derive(Debug)]
@@ -80,17 +80,19 @@ impl Noted {
         self.make(call, self.store.claim(request), claimed).await
     }
 
-    /// Settles one task.
+    /// Settles one task of a claim of the queue.
     ///
     /// # Errors
     /// What the store says.
     pub async fn settle(
         &self,
-        task: TaskId,
-        token: Token,
+        (task, token, queue): (TaskId, Token, &str),
         how: How,
         follow_ups: &[Follow],
     ) -> Result<SettleAnswer> {
+        // What is returned names the attempt that returned it.
+        let result = (how == How::Done && queue == RETURNING)
+            .then(|| Payload::raw(token.to_string().into_bytes()));
         let ending =
             Ending { task: task.0, token: token.to_string(), how, follow_ups: follow_ups.to_vec() };
         let settlement = Settlement {
@@ -98,6 +100,7 @@ impl Noted {
                 .iter()
                 .map(|one| FollowUp { queue: queue_name(&one.queue), task: new_task(&one.task) })
                 .collect(),
+            result,
             ..Settlement::new(task, token, outcome(how))
         };
         let call = Call::Settle { endings: vec![ending] };

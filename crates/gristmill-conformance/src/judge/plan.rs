@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Claims, Declaration, Missed, OnDuplicate, Overlap, QueueName, Result, Rule,
+    Backoff, Claims, Declaration, Missed, OnDuplicate, Overlap, QueueName, Rate, Result, Rule,
     ScheduleDeclaration, ScheduleName, SettingsPatch, Store, Unique,
 };
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,10 @@ pub(crate) const SCHEDULE: &str = "tick";
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 /// Slots of the queue that has them.
 pub(crate) const SLOTS: u32 = 2;
+/// Most tasks under lease on the queue that limits them.
+pub(crate) const CONCURRENCY: u32 = 4;
+/// Where what clients return is kept.
+pub(crate) const RETURNING: &str = "returning";
 /// Most attempts on the queue that has a limit.
 pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
@@ -41,6 +45,21 @@ pub struct QueueRules {
     pub claims_durable: bool,
     /// Most pending tasks.
     pub capacity: Option<u64>,
+    /// Most under lease at once.
+    #[serde(default)]
+    pub concurrency: Option<u32>,
+    /// So many claimed in so many microseconds.
+    #[serde(default)]
+    pub rate: Option<(u32, u64)>,
+    /// Most claimed at once.
+    #[serde(default)]
+    pub burst: Option<u32>,
+    /// For how many microseconds after a put its key is kept out.
+    #[serde(default)]
+    pub unique_for: Option<u64>,
+    /// What handlers return is kept.
+    #[serde(default)]
+    pub keeps_results: bool,
 }
 
 /// What the judge must know of a run.
@@ -75,8 +94,15 @@ impl Plan {
             slots: settings.slots.flatten(),
             max_attempts: settings.max_attempts.flatten(),
             claims_durable: settings.claims == Some(Claims::Durable)
-                || settings.slots.flatten().is_some(),
+                || settings.slots.flatten().is_some()
+                || settings.concurrency.flatten().is_some()
+                || settings.rate.flatten().is_some(),
             capacity: settings.capacity.flatten(),
+            concurrency: settings.concurrency.flatten(),
+            rate: settings.rate.flatten().map(|rate| (rate.tasks, micros(rate.per))),
+            burst: settings.burst.flatten(),
+            unique_for: settings.unique_for.flatten().map(micros),
+            keeps_results: settings.keep_result.is_some(),
         });
         Plan {
             store: url.to_owned(),
@@ -117,6 +143,10 @@ impl Plan {
     }
 }
 
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// The queues that producers put to, and what is special about each.
 fn settings(lease: Duration) -> Vec<(&'static str, SettingsPatch)> {
     let base = SettingsPatch {
@@ -151,6 +181,16 @@ fn settings(lease: Duration) -> Vec<(&'static str, SettingsPatch)> {
         ("fenced", with(|s| s.claims = Some(Claims::Durable))),
         ("limited", with(|s| s.max_attempts = Some(Some(MAX_ATTEMPTS)))),
         ("bounded", with(|s| s.capacity = Some(Some(40)))),
+        ("abreast", with(|s| s.concurrency = Some(Some(CONCURRENCY)))),
+        (
+            "paced",
+            with(|s| {
+                s.rate = Some(Some(Rate::new(80, Duration::from_secs(1))));
+                s.burst = Some(Some(4));
+            }),
+        ),
+        ("throttled", with(|s| s.unique_for = Some(Some(Duration::from_millis(600))))),
+        (RETURNING, with(|s| s.keep_result = Some(Some(Duration::from_secs(3600))))),
         (FOLLOWED, base.clone()),
         (TICKS, base),
     ]

@@ -4,7 +4,9 @@
 use std::io;
 use std::path::Path;
 
-use gristmill_core::{ListRequest, QueueStats, Result, State, Store, Task, TaskFilter};
+use gristmill_core::{
+    Ending, ListRequest, QueueStats, Result, State, Store, Task, TaskFilter, TaskId,
+};
 use serde::{Deserialize, Serialize};
 
 /// A task that stands.
@@ -71,6 +73,10 @@ pub struct Standing {
     /// What the store's own check found, in words: leftovers of flight, blocked
     /// tasks that nothing blocks, markers, ids.
     pub findings: Vec<String>,
+    /// Tasks of the queue that keeps results and were given out, with what is kept of
+    /// those that are done: nothing where it is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<(i64, Option<String>)>,
     /// Why the run's end could not be reached, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undrained: Option<String>,
@@ -109,6 +115,27 @@ impl Standing {
             }
         }
         Ok(standing)
+    }
+
+    /// Looks up what is kept of these tasks.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn results(&mut self, store: &dyn Store, tasks: &[TaskId]) -> Result<()> {
+        for some in tasks.chunks(500) {
+            for (task, ending) in some.iter().zip(store.endings(some).await?) {
+                let result = match ending {
+                    Ending::Done { value } => {
+                        value.map(|value| String::from_utf8_lossy(&value.bytes).into_owned())
+                    }
+                    Ending::NotKnown => None,
+                    // It did not end in a result.
+                    _ => continue,
+                };
+                self.results.push((task.0, result));
+            }
+        }
+        Ok(())
     }
 
     /// Keeps it beside the journals.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gristmill_core::{Store, WorkerId};
 
 use super::super::event::How;
-use super::super::journal::Journal;
+use super::super::journal::{History, Journal};
 use super::super::noted::Noted;
 use super::super::plan::{self, queue_name};
 use super::super::standing::Standing;
@@ -45,7 +45,9 @@ pub async fn drain(
                 Ok(claim) => {
                     taken += claim.tasks.len();
                     for task in &claim.tasks {
-                        let _ = noted.settle(task.id, claim.token, How::Done, &[]).await;
+                        let queue = queue.to_owned();
+                        let held = (task.id, claim.token, queue.as_str());
+                        let _ = noted.settle(held, How::Done, &[]).await;
                     }
                 }
                 Err(error) => undrained = Some(error.to_string()),
@@ -71,6 +73,9 @@ pub async fn drain(
         }
     }
     let mut standing = Standing::of(noted.store.as_ref()).await.map_err(|e| e.to_string())?;
+    let history = History::read(folder).map_err(|error| error.to_string())?;
+    let given = history.given(plan::RETURNING);
+    standing.results(noted.store.as_ref(), &given).await.map_err(|e| e.to_string())?;
     standing.undrained = if quiet < 2 { undrained } else { None };
     Ok(standing)
 }

@@ -17,6 +17,7 @@ struct Kept {
     until: Instant,
     task: TaskId,
     token: Token,
+    queue: QueueName,
 }
 
 impl Client {
@@ -35,7 +36,7 @@ impl Client {
                     let nap = Duration::from_millis(5);
                     let _ = self.noted.store.wait(&queues, mark, nap).await;
                 }
-                Ok(claim) => self.handle(&claim, &mut kept, &mut made).await,
+                Ok(claim) => self.handle(&queue, &claim, &mut kept, &mut made).await,
                 Err(_) => tokio::time::sleep(AGAIN).await,
             }
             while let Some(at) = kept.iter().position(|kept| kept.until <= Instant::now()) {
@@ -44,7 +45,7 @@ impl Client {
                 if self.dice.once_in(3) {
                     let _ = self.noted.extend(held.token, self.lease).await;
                 }
-                self.end(held.task, held.token, &mut made).await;
+                self.end((held.task, held.token, held.queue.as_str()), &mut made).await;
             }
             if swept.elapsed() > Duration::from_millis(500) {
                 swept = Instant::now();
@@ -58,7 +59,13 @@ impl Client {
         }
     }
 
-    async fn handle(&mut self, claim: &Claim, kept: &mut Vec<Kept>, made: &mut u64) {
+    async fn handle(
+        &mut self,
+        queue: &QueueName,
+        claim: &Claim,
+        kept: &mut Vec<Kept>,
+        made: &mut u64,
+    ) {
         let mut cancelled = Vec::new();
         if self.dice.once_in(5) {
             match self.noted.extend(claim.token, self.lease).await {
@@ -70,25 +77,28 @@ impl Client {
         for task in &claim.tasks {
             if self.dice.once_in(14) {
                 let until = Instant::now() + self.lease.mul_f64(1.2);
-                kept.push(Kept { until, task: task.id, token: claim.token });
+                let (task, token, queue) = (task.id, claim.token, queue.clone());
+                kept.push(Kept { until, task, token, queue });
                 continue;
             }
             if self.dice.once_in(20)
                 && let Ok(forged) = Token::random()
             {
-                let _ = self.noted.settle(task.id, forged, How::Done, &[]).await;
+                let forged = (task.id, forged, queue.as_str());
+                let _ = self.noted.settle(forged, How::Done, &[]).await;
             }
             if cancelled.contains(&task.id) {
-                let _ = self.noted.settle(task.id, claim.token, How::Cancelled, &[]).await;
+                let held = (task.id, claim.token, queue.as_str());
+                let _ = self.noted.settle(held, How::Cancelled, &[]).await;
             } else {
-                self.end(task.id, claim.token, made).await;
+                self.end((task.id, claim.token, queue.as_str()), made).await;
             }
         }
     }
 
     /// Settles by the dice, repeats what went without an answer, and now and then
     /// what was answered.
-    async fn end(&mut self, task: TaskId, token: Token, made: &mut u64) {
+    async fn end(&mut self, held: (TaskId, Token, &str), made: &mut u64) {
         let how = match self.dice.below(24) {
             0 => How::Retry,
             1 => How::Release,
@@ -106,7 +116,7 @@ impl Client {
             }
         }
         for _ in 0..REPEATS {
-            match self.noted.settle(task, token, how, &follow_ups).await {
+            match self.noted.settle(held, how, &follow_ups).await {
                 Ok(SettleAnswer::Recorded { .. }) if self.dice.once_in(12) => {}
                 Ok(_) => return,
                 Err(_) if self.has_to_leave() => return,

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::super::case::{Case, Effect, PutTry, Take};
 use super::super::event::PutSaid;
 use super::super::verdict::Found;
+use super::windows;
 
 pub(super) fn check(case: &Case<'_>, found: &mut Found<'_>) {
     let repeats = ids(case, found);
@@ -16,7 +17,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Found<'_>) {
         match put.said {
             Some(PutSaid::Duplicate(task)) => {
                 stands(case, found, put, task);
-                if put.committing.is_some() {
+                if put.committing.is_some() && case.rules(&put.queue).unique_for.is_none() {
                     followed_by_a_run(case, found, put, task);
                 }
             }
@@ -68,6 +69,9 @@ fn stands(case: &Case<'_>, found: &mut Found<'_>, put: &PutTry, task: i64) {
     if key.is_some_and(|key| key != put.wanted.key.as_deref()) {
         let words = format!("a put of key {:?} is a duplicate of {task}: {key:?}", put.wanted.key);
         found.tell("false duplicate", words, lines());
+        return;
+    }
+    if windows::keeps_out(case, put, task) {
         return;
     }
     let before = put.span.called;

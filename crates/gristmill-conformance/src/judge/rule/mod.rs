@@ -13,11 +13,14 @@ mod kept;
 mod keys;
 mod leases;
 mod leftovers;
+mod limits;
 mod order;
 mod outcome;
+mod results;
 mod schedules;
 mod settled;
 mod torn;
+mod windows;
 
 use super::case::{Case, EndTry, Take};
 use super::verdict::Found;
@@ -37,6 +40,9 @@ pub(super) const ALL: &[Check] = &[
     torn::check,
     follow_ups::check,
     schedules::check,
+    limits::check,
+    windows::check,
+    results::check,
     counts::check,
     leftovers::check,
 ];

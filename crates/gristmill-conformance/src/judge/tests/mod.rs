@@ -5,6 +5,7 @@ mod fate;
 mod flow;
 mod key;
 mod lease;
+mod limit;
 mod outcome;
 
 use super::event::{
@@ -38,6 +39,10 @@ fn plan() -> Plan {
             QueueRules { slots: Some(2), claims_durable: true, ..queue("slots") },
             QueueRules { claims_durable: true, ..queue("fenced") },
             QueueRules { max_attempts: Some(3), ..queue("limited") },
+            QueueRules { concurrency: Some(2), claims_durable: true, ..queue("abreast") },
+            QueueRules { rate: Some((10, 1_000_000)), burst: Some(2), ..queue("paced") },
+            QueueRules { unique_for: Some(100_000), ..queue("throttled") },
+            QueueRules { keeps_results: true, ..queue("returning") },
         ],
         ..Plan::default()
     }

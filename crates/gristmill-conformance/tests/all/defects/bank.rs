@@ -53,6 +53,10 @@ const CLASSICS: &[Defect] = &[
     Defect::CountsDoneTwice,
     Defect::PutsFollowUpsFirst,
     Defect::ShortensLeases,
+    Defect::IgnoresConcurrency,
+    Defect::IgnoresRate,
+    Defect::IgnoresWindows,
+    Defect::KeepsStaleResults,
     Defect::PausesOneProcess,
     Defect::RunsKeysSideBySide,
 ];

@@ -49,6 +49,7 @@ macro_rules! defects {
                         | Defect::KeepsStaleCheckpoints
                         | Defect::ForgetsResults
                         | Defect::ForgetsWhoWaits
+                        | Defect::KeepsStaleResults
                 )
             }
         }
@@ -96,6 +97,8 @@ defects! {
     ForgetsResults => "verb_endings",
     /// A put that wants its task's end is heard and not kept.
     ForgetsWhoWaits => "verb_endings",
+    /// What was returned last is kept, also when its settlement was refused.
+    KeepsStaleResults => "verb_endings",
     /// First in, first out, whatever was said of priority and time.
     IgnoresPriority => "rule_05",
     /// A claim for one source gets any.
@@ -114,6 +117,10 @@ defects! {
     DuplicateWithoutId => "rule_07",
     /// An atomic put leaves behind what went well.
     HalfAppliesAtomicPuts => "rule_07",
+    /// A key that was put lately is taken again as soon as its task is gone.
+    IgnoresWindows => "rule_06_window",
+    /// A key is kept out for twice as long.
+    DoublesWindows => "rule_06_window",
     /// A put becomes visible task by task.
     TearsPutsApart => "rule_07",
     /// A caller's id is forgotten when its task is done.

@@ -80,6 +80,10 @@ impl Flawed {
     fn mishear_settings(&self, settings: &mut SettingsPatch) {
         match self.defect {
             Some(Defect::IgnoresCapacity) => settings.capacity = None,
+            Some(Defect::IgnoresWindows) => settings.unique_for = None,
+            Some(Defect::DoublesWindows) => {
+                settings.unique_for = settings.unique_for.map(|some| some.map(|time| time * 2));
+            }
             Some(Defect::IgnoresFairness) => settings.fair = None,
             Some(Defect::IgnoresRate) => {
                 settings.rate = None;

@@ -22,8 +22,8 @@ use async_trait::async_trait;
 use gristmill_conformance::Harness;
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::{
-    ClaimedTask, Clock, Limits, ManualClock, PutRequest, QueueName, Settlement, Store, SystemClock,
-    TaskId, Token,
+    ClaimedTask, Clock, Limits, ManualClock, Payload, PutRequest, QueueName, Settlement, Store,
+    SystemClock, TaskId, Token,
 };
 
 use super::defect::Defect;
@@ -45,6 +45,8 @@ struct Shared {
     /// Callers' ids by task, and how often each was forgotten.
     ids: Mutex<HashMap<TaskId, String>>,
     forgotten: Mutex<HashMap<String, u32>>,
+    /// What was returned last of each task.
+    returned: Mutex<HashMap<TaskId, Payload>>,
     /// The largest id given so far.
     last_id: AtomicI64,
     /// How many tasks were settled as done, and how many were put.
@@ -131,6 +133,7 @@ impl FlawedHarness {
             tokens: Mutex::default(),
             ids: Mutex::default(),
             forgotten: Mutex::default(),
+            returned: Mutex::default(),
             last_id: AtomicI64::default(),
             done: AtomicU64::default(),
             puts: AtomicU64::default(),

@@ -14,7 +14,7 @@ use gristmill_core::{
     WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
-use super::{Defect, Flawed};
+use super::{Defect, Flawed, lock};
 
 #[async_trait]
 impl Store for Flawed {
@@ -44,7 +44,14 @@ impl Store for Flawed {
 
     async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
         self.write_the_unwritten().await?;
-        self.inner().endings(ids).await
+        let mut endings = self.inner().endings(ids).await?;
+        let stale = lock(&self.shared.returned);
+        for (id, ending) in ids.iter().zip(&mut endings) {
+            if let (Ending::Done { value: Some(value) }, Some(last)) = (ending, stale.get(id)) {
+                *value = last.clone();
+            }
+        }
+        Ok(endings)
     }
 
     async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {

@@ -29,6 +29,9 @@ impl Flawed {
         for settlement in &mut settlements {
             self.mishear_settlement(settlement);
             self.spoil(settlement).await?;
+            if let (true, Some(value)) = (self.has(Defect::KeepsStaleResults), &settlement.result) {
+                lock(&self.shared.returned).insert(settlement.id, value.clone());
+            }
             let fits = |value: &Payload| self.limits().refuse_result(value).is_none();
             if self.has(Defect::ForgetsResults) && settlement.result.as_ref().is_some_and(fits) {
                 settlement.result = None;

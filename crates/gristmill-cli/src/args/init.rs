@@ -4,12 +4,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Language;
+
 const EXAMPLES: &str = "\
 Examples:
   gristmill init --exec mail        handlers that are programs: cd mail && gristmill up
   gristmill init mail               a Rust project: cd mail && cargo run
   gristmill init mail --contract queues.yaml
-                                    the same, with a handler for each of your own queues";
+                                    the same, with a handler for each of your own queues
+  gristmill init mail --lang python --contract queues.yaml
+                                    a worker in Python (or typescript) over the service";
 
 /// `init`.
 #[derive(Debug, Args)]
@@ -23,13 +27,17 @@ pub(crate) struct InitArgs {
     #[arg(long)]
     pub(crate) exec: bool,
 
+    /// The language of the handlers
+    #[arg(long, value_enum, value_name = "LANG", default_value_t, conflicts_with = "exec")]
+    pub(crate) lang: Language,
+
     /// Your own contract: the project has a handler for each of its queues, for you to
     /// fill in
     #[arg(long, value_name = "FILE")]
     pub(crate) contract: Option<PathBuf>,
 
-    /// The clone of gristmill that the Rust project uses [default: the one this program
-    /// was built from]
+    /// The clone of gristmill whose crates or client the project uses [default: the one
+    /// this program was built from]
     #[arg(long, value_name = "DIR", conflicts_with = "exec")]
     pub(crate) gristmill: Option<PathBuf>,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::Session;
-use crate::args::InitArgs;
+use crate::args::{InitArgs, Language};
 use crate::failure::{Exit, Failure};
 use crate::stubs::Stubs;
 
@@ -41,14 +41,15 @@ const EXEC: &[(&str, &str)] = &[
 pub(crate) struct Init {
     folder: PathBuf,
     exec: bool,
+    lang: Language,
     contract: Option<PathBuf>,
     gristmill: Option<PathBuf>,
 }
 
 impl Init {
     pub(crate) fn meant(args: InitArgs) -> Self {
-        let InitArgs { folder, exec, contract, gristmill } = args;
-        Init { folder, exec, contract, gristmill }
+        let InitArgs { folder, exec, lang, contract, gristmill } = args;
+        Init { folder, exec, lang, contract, gristmill }
     }
 
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
@@ -68,16 +69,10 @@ impl Init {
         let folder = self.folder.canonicalize().map_err(wrong)?;
         let name = package_name(&folder);
         let ours = if self.exec { None } else { Some(self.ours()?) };
-        let sample = if self.exec { EXEC } else { RUST };
-        let files = match &own {
-            Some(stubs) => stubs.files(sample, self.exec),
-            None => {
-                sample.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect()
-            }
-        };
+        let files = self.files(own.as_ref())?;
         for (file, text) in &files {
-            // The contract is its author's, whatever it says.
-            let text = if file == "queues.yaml" {
+            // The contract and its code are its author's, whatever they say.
+            let text = if file.rsplit('/').next().is_some_and(|file| file.starts_with("queues.")) {
                 text.clone()
             } else {
                 filled(text, &name, ours.as_deref())
@@ -85,10 +80,13 @@ impl Init {
             write(&folder.join(file), &text).map_err(wrong)?;
         }
         let names: Vec<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
-        let next = match (self.exec, &own) {
-            (true, _) => "gristmill up",
-            (false, None) => "cargo run -- put && cargo run",
-            (false, Some(_)) => "cargo run",
+        let next = match (self.exec, self.lang, &own) {
+            (true, ..) => "gristmill up",
+            (_, Language::Rust, None) => "cargo run -- put && cargo run",
+            (_, Language::Rust, Some(_)) => "cargo run",
+            (_, Language::Python | Language::Typescript, _) => {
+                "gristmill up      (README.md says what runs the worker beside it)"
+            }
         };
         session.output.either(
             &json!({ "folder": shown, "files": names }),
@@ -96,14 +94,32 @@ impl Init {
         )
     }
 
-    /// Our own crates: of the clone that is named, or of the one this program was
-    /// built from. They are on no registry yet, so a version would not build.
+    fn files(&self, own: Option<&Stubs>) -> Result<Vec<(String, String)>, Failure> {
+        let sample = if self.exec { EXEC } else { RUST };
+        Ok(match (self.lang, own) {
+            (Language::Rust, Some(stubs)) => stubs.files(sample, self.exec),
+            (Language::Rust, None) => {
+                sample.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect()
+            }
+            (language, Some(stubs)) => stubs.client(language),
+            (language, None) => Stubs::of(CONTRACT)?.client(language),
+        })
+    }
+
+    /// What is ours and the project stands on: of the clone that is named, or of the one this program was
+    /// built from. It is on no registry yet, so a version would not do.
     fn ours(&self) -> Result<PathBuf, Failure> {
-        let crates = match &self.gristmill {
-            Some(clone) => clone.join("crates"),
-            None => PathBuf::from(BUILT_FROM).join(".."),
+        let clone = match &self.gristmill {
+            Some(clone) => clone.clone(),
+            None => PathBuf::from(BUILT_FROM).join("../.."),
         };
-        if !crates.join("gristmill/Cargo.toml").is_file() {
+        let (folder, known_by) = match self.lang {
+            Language::Rust => ("crates", "gristmill/Cargo.toml"),
+            Language::Python => ("clients/python", "pyproject.toml"),
+            Language::Typescript => ("clients/typescript", "package.json"),
+        };
+        let ours = clone.join(folder);
+        if !ours.join(known_by).is_file() {
             let said = match &self.gristmill {
                 Some(clone) => format!("{} is no clone of gristmill", clone.display()),
                 None => "the clone that this program was built from is gone: name another with \
@@ -112,13 +128,14 @@ impl Init {
             };
             return Err(Failure::usage(said));
         }
-        crates.canonicalize().map_err(|error| Failure::io("--gristmill", &error))
+        ours.canonicalize().map_err(|error| Failure::io("--gristmill", &error))
     }
 }
 
 /// The text with the project's own words in it.
 fn filled(text: &str, name: &str, ours: Option<&Path>) -> String {
     text.replace("{name}", name)
+        .replace("{client}", &ours.map(|ours| ours.display().to_string()).unwrap_or_default())
         .replace("{gristmill}", &depends("gristmill", ours))
         .replace("{contract}", &depends("gristmill-contract", ours))
 }

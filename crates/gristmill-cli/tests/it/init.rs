@@ -1,11 +1,12 @@
 //! New projects: that they are whole, and that they run.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::http::started;
 use crate::place::{Place, Running, eventually};
 
 #[test]
@@ -41,7 +42,7 @@ fn nothing_is_written_over() {
 }
 
 /// Somebody's own contract, with names that code has its own use for.
-const OWN: &str = "\
+pub(crate) const OWN: &str = "\
 queues:
   - id: 7
     name: price-updates
@@ -79,6 +80,65 @@ fn a_project_out_of_ones_own_contract_has_a_program_for_each_queue() {
     Running::until(&mut up.stdout, "nightly 2: {}");
     up.signal(Signal::TERM);
     assert_eq!(up.end().0, 0);
+}
+
+/// Puts a task of each queue and sees this worker of the project in `own` handle both.
+pub(crate) fn handled_by(place: &Place, address: &str, worker: &mut Command, shown: [&str; 2]) {
+    worker.env("GRISTMILL_URL", format!("http://{address}"));
+    worker.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut worker = Running::of(worker);
+    let sale = r#"{"type":"sale","name":"Lamp","map":[7,8]}"#;
+    for (queue, payload, shown) in [("price-updates", sale, shown[0]), ("nightly", "{}", shown[1])]
+    {
+        place.ok(&["put", queue, payload]);
+        Running::until(&mut worker.stdout, shown);
+    }
+    worker.signal(Signal::TERM);
+    let (code, _, errors) = worker.end();
+    assert_eq!(code, 0, "{errors}");
+    for queue in ["price-updates", "nightly"] {
+        assert_eq!(place.stats(queue)["total"], 0, "{errors}");
+    }
+}
+
+#[test]
+fn a_project_in_python_handles_what_up_is_given() {
+    let place = Place::new();
+    place.write("mine.yaml", OWN);
+    let said = place.ok(&["init", "own", "--lang", "python", "--contract", "mine.yaml"]);
+    assert!(said.contains("cd own && gristmill up"), "{said}");
+    let place = place.within("own");
+    assert_eq!(std::fs::read_to_string(place.path("queues.yaml")).unwrap(), OWN);
+    // What it says of itself is true: the clone is there, the code is of this contract.
+    let needs = std::fs::read_to_string(place.path("requirements.txt")).unwrap();
+    let client = needs.lines().last().unwrap();
+    assert!(Path::new(client).join("pyproject.toml").is_file(), "{needs}");
+    place.ok(&["generate", "--lang", "python", "--out", ".", "queues.yaml", "--check"]);
+    place.ok(&["config", "check"]);
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("NOT RUN: python3 is missing");
+        return;
+    }
+    let (_up, address) = started(&place, &["up"]);
+    let mut worker = Command::new("python3");
+    worker.arg("worker.py").current_dir(place.path(""));
+    worker.env("PYTHONPATH", client).env("PYTHONDONTWRITEBYTECODE", "1");
+    let sale = "price-updates 1: PriceUpdates(type='sale', name='Lamp', map=[7, 8], userId=None)";
+    handled_by(&place, &address, &mut worker, [sale, "nightly 2: Nightly()"]);
+}
+
+#[test]
+fn the_sample_has_a_worker_in_each_language() {
+    let place = Place::new();
+    for (language, worker) in [("python", "py/worker.py"), ("typescript", "ts/src/worker.ts")] {
+        let folder = worker.split('/').next().unwrap();
+        place.ok(&["init", folder, "--lang", language]);
+        let worker = std::fs::read_to_string(place.path(worker)).unwrap();
+        assert!(worker.contains("emails") && worker.contains("digests"), "{worker}");
+    }
+    let answer = place.run(&["init", "x", "--lang", "python", "--exec"]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(!place.path("x").exists());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::http::started;
+use crate::init::{OWN, handled_by};
 use crate::place::Place;
 
 fn here(path: &str) -> PathBuf {
@@ -188,4 +189,32 @@ fn generated_typescript_speaks_the_contract() {
     let (_serve, address) = started(&place, &["serve"]);
     let said = node(&place.path(""), &address, &["check.js"]);
     assert_eq!(said.trim(), "as the contract says");
+}
+
+#[test]
+fn a_project_in_typescript_handles_what_up_is_given() {
+    let place = Place::new();
+    place.write("mine.yaml", OWN);
+    place.ok(&["init", "own", "--lang", "typescript", "--contract", "mine.yaml"]);
+    let own = place.path("own");
+    let package = fs::read_to_string(own.join("package.json")).unwrap();
+    let package: serde_json::Value = serde_json::from_str(&package).unwrap();
+    assert_eq!(package["name"], "own");
+    let client_of_ours = package["dependencies"]["gristmill"].as_str().unwrap();
+    let client_of_ours = Path::new(client_of_ours.strip_prefix("file:").unwrap());
+    assert!(client_of_ours.join("package-lock.json").is_file(), "{client_of_ours:?}");
+    let Some(compiler) = compiler() else { return };
+    // The clone's own folder is left as it is: the client is compiled beside it.
+    let client = client(&place, &compiler);
+    let place = place.within("own");
+    place.ok(&["generate", "--lang", "typescript", "--out", "src", "queues.yaml", "--check"]);
+    place.ok(&["config", "check"]);
+    fs::create_dir(own.join("node_modules")).unwrap();
+    std::os::unix::fs::symlink(&client, own.join("node_modules/gristmill")).unwrap();
+    compile(&compiler, &own);
+    let (_up, address) = started(&place, &["up"]);
+    let mut worker = Command::new("node");
+    worker.arg("dist/worker.js").current_dir(&own);
+    let sale = "price-updates 1: { type: 'sale', name: 'Lamp', map: [ 7n, 8n ] }";
+    handled_by(&place, &address, &mut worker, [sale, "nightly 2: {}"]);
 }

@@ -15,7 +15,7 @@ mod typescript;
 
 pub use build_script::{BuildError, build, build_all};
 pub use python::python;
-pub use typescript::typescript;
+pub use typescript::{typescript, typescript_name};
 
 use crate::Contract;
 use crate::naming::pascal_case;

@@ -71,11 +71,15 @@ fn typed(kind: FieldType) -> (String, String) {
     (name, run)
 }
 
+/// What a queue and the type of its tasks are called in the code.
+#[must_use]
+pub fn typescript_name(queue: &QueueContract) -> String {
+    let name = pascal_case(queue.name.as_str());
+    if TAKEN.contains(&name.as_str()) { format!("{name}_") } else { name }
+}
+
 fn task(code: &mut String, queue: &QueueContract) {
-    let (mut name, lane) = (pascal_case(queue.name.as_str()), &queue.name);
-    if TAKEN.contains(&name.as_str()) {
-        name.push('_');
-    }
+    let (name, lane) = (typescript_name(queue), &queue.name);
     code.push('\n');
     let about = queue.doc.clone().unwrap_or_else(|| format!("A task of {lane}."));
     doc(code, "", &about);

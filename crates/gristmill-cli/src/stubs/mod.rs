@@ -1,12 +1,18 @@
-//! A project out of somebody's own contract: the files of the sample, with a handler
-//! for each of the contract's queues in place of the sample's own.
+//! A project out of a contract: the files of the sample, with a handler for each of the
+//! contract's queues in place of the sample's own.
+
+mod python;
+mod rust;
+mod typescript;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use gristmill_contract::naming::{field_name, pascal_case, snake_case};
-use gristmill_contract::{Contract, FieldType, QueueContract, Scalar};
+use gristmill_contract::naming::{pascal_case, snake_case};
+use gristmill_contract::{Contract, FieldType, QueueContract, Scalar, Source, read};
 use serde_json::{Value, json};
+
+use crate::args::Language;
 
 use crate::command::open_contract;
 use crate::failure::Failure;
@@ -26,6 +32,26 @@ impl Stubs {
         let shown = file.display().to_string();
         let text = std::fs::read_to_string(file).map_err(|error| Failure::io(&shown, &error))?;
         Ok(Stubs { contract, text })
+    }
+
+    /// Those of the sample, for languages that have none of their own.
+    pub(crate) fn of(text: &str) -> Result<Self, Failure> {
+        let source = Source { name: "queues.yaml".to_owned(), text: text.to_owned() };
+        let contract = read(&[source]).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Stubs { contract, text: text.to_owned() })
+    }
+
+    /// A project that speaks with the service: its own files, and the contract's code.
+    pub(crate) fn client(&self, language: Language) -> Vec<File> {
+        let files = match language {
+            Language::Python => self.python(),
+            _ => self.typescript(),
+        };
+        let shared = [
+            ("queues.yaml", self.text.clone()),
+            ("gristmill.yaml", include_str!("../init/client/gristmill.yaml").to_owned()),
+        ];
+        shared.into_iter().chain(files).map(|(name, text)| (name.to_owned(), text)).collect()
     }
 
     /// The sample's files, made into those of this contract.
@@ -60,65 +86,6 @@ impl Stubs {
         })
     }
 
-    fn main(&self) -> String {
-        let fields: String =
-            self.queues().map(|(_, _, value)| format!("        {value}: App,\n")).collect();
-        format!(
-            "//! Handles the tasks of the contract's queues.\n\
-             //!\n\
-             //! `cargo run` handles what comes until Ctrl-C, `cargo run -- drain` handles what is\n\
-             //! due and ends.\n\n\
-             mod handlers;\n\n\
-             gristmill::include_contract!(mod queues);\n\n\
-             use gristmill::Mill;\n\n\
-             use handlers::App;\n\
-             use queues::Handlers;\n\n\
-             #[tokio::main]\n\
-             async fn main() -> Result<(), Box<dyn std::error::Error>> {{\n    \
-                 let mill = Mill::open(\"sqlite://gristmill.db\").await?;\n    \
-                 queues::declare(&mill).await?;\n    \
-                 let handlers = Handlers {{\n{fields}    }};\n    \
-                 let drain = std::env::args().nth(1).as_deref() == Some(\"drain\");\n    \
-                 let report = handlers.worker(&mill).drain(drain).run_until_signalled().await?;\n    \
-                 println!(\"{{}} done, {{}} ended otherwise\", report.done, report.not_done);\n    \
-                 Ok(())\n\
-             }}\n"
-        )
-    }
-
-    fn handlers(&self) -> String {
-        let mut code = "//! What is done with the tasks of each queue: fill it in.\n\n\
-                        use gristmill::contract::Handled;\n\
-                        use gristmill::worker::BatchContext;\n\n\
-                        use crate::queues::{\n"
-            .to_owned();
-        // Writing to a string cannot fail.
-        for (_, types, _) in self.queues() {
-            let _ = writeln!(code, "    {types}Handler, {types}Task,");
-        }
-        code += "};\n\n/// Handles every queue.\n#[derive(Debug, Clone)]\npub struct App;\n";
-        for (queue, types, value) in self.queues() {
-            let fields = queue.fields.iter().filter_map(|field| field_name(&field.name));
-            let fields: Vec<String> = fields.map(|field| format!("task.{field}")).collect();
-            let fields = if fields.is_empty() { "none".to_owned() } else { fields.join(", ") };
-            let _ = write!(
-                code,
-                "\nimpl {types}Handler for App {{\n    \
-                     async fn handle_{value}(&self, tasks: Vec<{types}Task>, _store: BatchContext) -> Handled {{\n        \
-                         for task in &tasks {{\n            \
-                             // Its fields: {fields}.\n            \
-                             println!(\"{} {{}}: {{:?}}\", task.id(), task.task);\n        \
-                         }}\n        \
-                         // What is left open is done; `_store` settles single tasks.\n        \
-                         Ok(())\n    \
-                     }}\n\
-                 }}\n",
-                queue.name
-            );
-        }
-        code
-    }
-
     fn configuration(&self) -> String {
         let mut text = "# What `gristmill up` runs: a program for each queue. The payload comes on its\n\
                         # standard input as JSON, and its exit status settles the task (0 done, 75\n\
@@ -142,6 +109,11 @@ impl Stubs {
                 "`src/handlers.rs`",
             )
         };
+        self.told(run, handlers)
+    }
+
+    /// A README: what runs it, where the handlers are, and a task for each queue.
+    fn told(&self, run: &str, handlers: &str) -> String {
         let mut text = format!(
             "# {{name}}\n\nThe queues of `queues.yaml`. What is done with their tasks is in \
              {handlers}: fill it in.\n\n```\n{run}\n```\n\nPut tasks, and look at them, from \

@@ -25,11 +25,10 @@ pub(super) fn check(case: &Case<'_>, found: &mut Found<'_>) {
                 ),
                 found,
             ),
-            (Some(result), None) => {
-                if !ends.clone().any(|end| end.ending.token == *result && may_be(end)) {
-                    let words = format!("task {task} has the result of nobody's: {result}");
-                    stray(words, found);
-                }
+            (Some(result), None)
+                if !ends.clone().any(|end| end.ending.token == *result && may_be(end)) =>
+            {
+                stray(format!("task {task} has the result of nobody's: {result}"), found);
             }
             (None, Some(_)) => stray(format!("task {task} is done and its result is gone"), found),
             _ => {}

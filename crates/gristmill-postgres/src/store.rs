@@ -1,40 +1,35 @@
-//! The store: what it is made of, and how it is opened and closed.
+//! The store: what it is made of, how it is opened and closed, and its verbs, each
+//! handed to where it is done.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use gristmill_core::name::did_you_mean;
 use gristmill_core::policy::reclaim_guard::ReclaimGuard;
 use gristmill_core::{
-    Clock, Limits, PutAnswer, PutReport, PutRequest, Queue, QueueName, Result, Start, StoreError,
-    SystemClock, Timestamp, Token,
+    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, Clock,
+    ContractAnswer, ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer,
+    DocumentChange, DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import,
+    ImportAnswer, KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport,
+    Page, Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
+    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
+    SweepReport, SystemClock, Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
 };
-use tokio_postgres::types::ToSql;
 
 use crate::answer::column;
 use crate::clamp::Back;
 use crate::codec;
-use crate::errors::corrupt;
-use crate::group::Group;
-use crate::held::{Patience, Turns};
 use crate::hint::Hints;
 use crate::listener::{self, Ear};
 use crate::migration;
 use crate::notifier::Notifier;
-use crate::plain::Elaborate;
-use crate::pool::{Pool, Taken};
-use crate::put::{self, Columns, Sifted};
+use crate::pool::Pool;
+use crate::put::{Elaborate, Group, Turns};
 use crate::server::Server;
 use crate::sql::{Sql, at};
-use crate::wire::At;
 use crate::{Options, StatementMode, url};
-
-/// Changes after which appended counts are folded by this process.
-const FOLD_AFTER: u32 = 2_000;
-
-/// After an answer that took longer the server's clock is not compared with ours.
-const LONG_ANSWER: Duration = Duration::from_secs(1);
 
 /// Tasks in a schema of a PostgreSQL database.
 #[derive(Debug)]
@@ -48,10 +43,10 @@ pub(crate) struct Inner {
     pub(crate) pool: Arc<Pool>,
     pub(crate) limits: Limits,
     /// In tests; else the server's clock is the only one.
-    clock: Option<Arc<dyn Clock>>,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
     /// Our own pace, also in tests: what claims cost is measured in real time.
     pub(crate) steady: SystemClock,
-    guard: Mutex<ReclaimGuard>,
+    pub(crate) guard: Mutex<ReclaimGuard>,
     pub(crate) back: Mutex<Back>,
     pub(crate) hints: Hints,
     pub(crate) group: Group,
@@ -63,7 +58,7 @@ pub(crate) struct Inner {
     listen: Option<Server>,
     listens: Once,
     pub(crate) notifier: Notifier,
-    unfolded: Mutex<u32>,
+    pub(crate) unfolded: Mutex<u32>,
     /// The store's own id, so that a transaction can be told from another's.
     pub(crate) id: String,
 }
@@ -108,6 +103,10 @@ impl PostgresStore {
         Ok(PostgresStore { inner: Arc::new(inner) })
     }
 
+    fn is_open(&self) -> Result<()> {
+        if self.inner.pool.is_closed() { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
     /// Whether wake-ups of other processes are heard at once. While they are
     /// not, workers find work by polling, some ten times a second. Who has no
     /// worker, and waits for nothing, does not listen.
@@ -117,149 +116,223 @@ impl PostgresStore {
     }
 }
 
+#[async_trait]
+impl Store for PostgresStore {
+    async fn put(&self, request: PutRequest) -> Result<PutReport> {
+        self.is_open()?;
+        self.inner.put(request).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claim> {
+        self.inner.claim(request).await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
+        self.inner.settle(settlements).await
+    }
+
+    async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
+        self.inner.extend(&extensions).await
+    }
+
+    async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
+        self.inner.checkpoint(&checkpoints).await
+    }
+
+    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
+        self.inner.endings(ids).await
+    }
+
+    async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {
+        self.is_open()?;
+        self.inner.listen();
+        self.inner.ear.wake.wait_ended(since, timeout.min(self.inner.limits.wait)).await;
+        self.is_open()
+    }
+
+    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
+        self.inner.open_under(token).await
+    }
+
+    async fn reclaim(&self) -> Result<u64> {
+        self.inner.reclaim().await
+    }
+
+    async fn sweep(&self) -> Result<SweepReport> {
+        self.inner.sweep().await
+    }
+
+    async fn reach(&self) -> Result<()> {
+        self.inner.pool.reach().await
+    }
+
+    fn mark(&self) -> WakeMark {
+        self.inner.listen();
+        self.inner.ear.wake.mark()
+    }
+
+    async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) -> Result<()> {
+        self.is_open()?;
+        self.inner.listen();
+        self.inner.ear.wake.wait(queues, since, timeout.min(self.inner.limits.wait)).await;
+        self.is_open()
+    }
+
+    async fn find(&self, queue: &QueueName, keys: &[String]) -> Result<Vec<KeyStanding>> {
+        self.inner.find(queue, keys).await
+    }
+
+    async fn get(&self, id: TaskId) -> Result<Option<Task>> {
+        self.inner.get(id).await
+    }
+
+    async fn list(&self, request: ListRequest) -> Result<Page> {
+        self.inner.list(&request).await
+    }
+
+    async fn operate(&self, operation: Operation) -> Result<OperationReport> {
+        self.inner.operate(&operation).await
+    }
+
+    async fn import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
+        self.inner.import(&import).await
+    }
+
+    async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {
+        self.inner.declare_queue(declaration).await
+    }
+
+    async fn override_queue(
+        &self,
+        queue: &QueueName,
+        settings: SettingsPatch,
+        by: &str,
+    ) -> Result<Declared> {
+        self.inner.override_queue(queue, Some((&settings, by))).await
+    }
+
+    async fn reset_queue(&self, queue: &QueueName, _by: &str) -> Result<Declared> {
+        self.inner.override_queue(queue, None).await
+    }
+
+    async fn pause_queue(&self, queue: &QueueName, paused: bool, by: &str) -> Result<()> {
+        self.inner.pause_queue(queue, paused, by).await
+    }
+
+    async fn register_contract(&self, change: ContractChange) -> Result<ContractAnswer> {
+        self.inner.register_contract(change).await
+    }
+
+    async fn queues(&self) -> Result<Vec<Queue>> {
+        self.inner.queues().await
+    }
+
+    async fn stats(&self) -> Result<Vec<QueueStats>> {
+        self.inner.stats().await
+    }
+
+    async fn minutes(&self, queue: &QueueName, back: Duration) -> Result<Vec<Minute>> {
+        self.inner.minutes(queue, back).await
+    }
+
+    async fn declare_schedule(&self, declaration: ScheduleDeclaration) -> Result<Schedule> {
+        self.inner.declare_schedule(declaration).await
+    }
+
+    async fn schedules(&self) -> Result<Vec<Schedule>> {
+        self.inner.schedules().await
+    }
+
+    async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
+        self.inner.remove_schedule(name).await
+    }
+
+    async fn pause_schedule(&self, name: &ScheduleName, paused: bool, by: &str) -> Result<bool> {
+        self.inner.pause_schedule(name, paused, by).await
+    }
+
+    async fn fire(&self, fire: Fire) -> Result<FireAnswer> {
+        self.inner.fire(&fire).await
+    }
+
+    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership> {
+        self.inner.campaign(role, who, hold).await
+    }
+
+    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
+        self.inner.resign(role, who).await
+    }
+
+    async fn report_worker(&self, report: WorkerReport) -> Result<()> {
+        self.inner.report_worker(&report).await
+    }
+
+    async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
+        self.inner.forget_worker(id).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerView>> {
+        self.inner.workers().await
+    }
+
+    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published> {
+        self.inner.publish_assignment(&assignment).await
+    }
+
+    async fn assignment(&self) -> Result<Option<Assignment>> {
+        self.inner.assignment().await
+    }
+
+    async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
+        self.inner.document(kind, name).await
+    }
+
+    async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
+        self.inner.documents(&list).await
+    }
+
+    async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {
+        self.inner.save_document(change).await
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Diagnosis>> {
+        self.inner.diagnose().await
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            survives_kill: true,
+            survives_power_cut: true,
+            several_processes: true,
+            put_in_transaction: true,
+            bound_subjects: true,
+            atomic_follow_ups: true,
+            exact_capacity: false,
+            pushes_across_processes: true,
+            passes_by: crate::hint::EVERY,
+            meant_for: 100_000_000,
+        }
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.inner.notifier.last_words(&self.inner.pool).await;
+        self.inner.pool.close();
+        self.inner.ear.wake.wake_all();
+        Ok(())
+    }
+}
+
 impl Drop for PostgresStore {
     fn drop(&mut self) {
         self.inner.pool.close();
     }
 }
 
-/// The parameters of a put around its columns.
-#[derive(Debug)]
-pub(crate) struct PutValues<'a> {
-    queue: &'a str,
-    atomic: bool,
-    own: bool,
-    patience: Option<i32>,
-    refused: i32,
-    now: Option<At>,
-}
-
-impl PutValues<'_> {
-    /// In a transaction of the store's own, which is over with the put.
-    pub(crate) fn own(self, patience: Patience) -> Self {
-        Self { own: true, ..self.patient(patience) }
-    }
-
-    /// Waits no longer than this for somebody else's open transaction.
-    pub(crate) fn patient(self, patience: Patience) -> Self {
-        Self { patience: Some(patience.millis()), ..self }
-    }
-
-    pub(crate) fn as_refs<'v>(&'v self, columns: &'v Columns<'_>) -> Vec<&'v (dyn ToSql + Sync)> {
-        let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.queue];
-        values.extend(columns.values());
-        let rest: [&(dyn ToSql + Sync); 5] =
-            [&self.atomic, &self.own, &self.patience, &self.refused, &self.now];
-        values.extend(rest);
-        values
-    }
-}
-
-impl PostgresStore {
-    /// What time it is by the clock that decides: the server's.
-    ///
-    /// # Errors
-    /// When the server cannot be asked.
-    pub async fn time(&self) -> Result<Timestamp> {
-        let rows = self.inner.pool.read(Sql::Now, &[&self.inner.now()]).await?;
-        let row = rows.first().ok_or_else(|| corrupt("the time", "it has no answer"))?;
-        Ok(column::<At>(row, at!(Now.now))?.0)
-    }
-}
-
 impl Inner {
-    /// Now by the tests' clock; the server's own when there is none.
-    pub(crate) fn now(&self) -> Option<At> {
-        self.clock.as_ref().map(|clock| At(clock.now()))
-    }
-
-    pub(crate) fn monotonic(&self) -> Duration {
-        self.clock.as_ref().map_or_else(|| self.steady.monotonic(), |clock| clock.monotonic())
-    }
-
-    /// Now within a transaction; a jump is noticed on the way.
-    pub(crate) async fn time(&self, connection: &mut Taken<'_>) -> Result<Timestamp> {
-        if let Some(now) = self.now() {
-            self.held();
-            return Ok(now.0);
-        }
-        let begun = self.steady.monotonic();
-        let rows = connection.run(Sql::Now, &[&None::<At>]).await?;
-        let row = rows.first().ok_or_else(|| corrupt("the time", "it has no answer"))?;
-        let now = column::<At>(row, at!(Now.now))?.0;
-        self.observe(now, begun);
-        Ok(now)
-    }
-
-    /// A first look at the clock: a jump is a difference between two.
-    async fn look_first(&self) -> Result<()> {
-        self.held();
-        if self.clock.is_none() {
-            let begun = self.steady.monotonic();
-            let rows = self.pool.read(Sql::Now, &[&None::<At>]).await?;
-            if let Some(row) = rows.first() {
-                self.observe(column::<At>(row, at!(Now.now))?.0, begun);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes note of the time, and says how long ago it was last distrusted.
-    pub(crate) fn held(&self) -> Option<i64> {
-        let monotonic = self.monotonic();
-        if let Some(now) = self.now() {
-            self.look(now.0, monotonic);
-        }
-        self.guard().held_for(monotonic).map(codec::span)
-    }
-
-    /// How long holders that say so often that they are alive are waited for.
-    pub(crate) fn held_back(&self, heartbeat: Duration) -> Option<Duration> {
-        self.guard().held_back(self.monotonic(), heartbeat)
-    }
-
-    /// Whether the clock is believed where something would be thrown away by it.
-    pub(crate) fn may_forget(&self) -> bool {
-        self.guard().may_forget(self.monotonic())
-    }
-
-    /// Compares the server's clock with our own pace: a jump, or an answer
-    /// that took long, means that heartbeats may be late.
-    pub(crate) fn observe(&self, now: Timestamp, begun: Duration) {
-        if self.clock.is_none() {
-            let ended = self.steady.monotonic();
-            self.guard().wait(ended, ended.saturating_sub(begun));
-            self.compare(now, begun);
-        }
-    }
-
-    /// The same without a word on how long it took: a statement with work of its
-    /// own says nothing of heartbeats.
-    pub(crate) fn compare(&self, now: Timestamp, begun: Duration) {
-        let took = self.steady.monotonic().saturating_sub(begun);
-        // The server read its clock somewhere in between. After a long answer
-        // nobody knows where, and that would look like a jump.
-        if self.clock.is_none() && took <= LONG_ANSWER {
-            self.look(now, begun + took / 2);
-        }
-    }
-
-    fn look(&self, now: Timestamp, monotonic: Duration) {
-        let went_back = {
-            let mut guard = self.guard();
-            guard.observe(now, monotonic, Duration::ZERO);
-            guard.take_went_back()
-        };
-        if went_back {
-            self.note_went_back();
-        }
-    }
-
-    fn guard(&self) -> MutexGuard<'_, ReclaimGuard> {
-        // Plain numbers are valid whatever a panicking holder did.
-        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Listens for wake-ups from now on: somebody is about to wait for work.
     pub(crate) fn listen(&self) {
         self.listens.call_once(|| listener::start(&self.ear, &self.pool, self.listen.clone()));
@@ -314,83 +387,6 @@ impl Inner {
         match error {
             StoreError::UnknownQueue { .. } => self.unknown_queue(queue).await,
             other => other,
-        }
-    }
-
-    pub(crate) fn put_values<'a>(
-        &self,
-        queue: &'a QueueName,
-        atomic: bool,
-        refused: i32,
-    ) -> PutValues<'a> {
-        let queue = queue.as_str();
-        PutValues { queue, atomic, own: false, patience: None, refused, now: self.now() }
-    }
-
-    /// Puts in a statement of its own, which may be [`StoreError::Held`].
-    pub(crate) async fn put_now(
-        self: &Arc<Self>,
-        request: &PutRequest,
-        patience: Patience,
-    ) -> Result<PutReport> {
-        let PutRequest { queue, tasks, atomic } = request;
-        let sifted = Sifted::new(tasks, &self.limits);
-        let columns = Columns::of(&sifted.fit)?;
-        let refused = sifted.refused();
-        // It may tell of a put that is refused in the end: a worker that looks in
-        // vain costs less than one that sleeps.
-        let takes_along = self.pool.takes_along() && !sifted.fit.is_empty();
-        let notice = takes_along.then(|| self.notifier.take_along(queue)).flatten();
-        let notice = notice.as_deref();
-        // One task is all of it or nothing anyway.
-        let plain = if !*atomic || (tasks.len() == 1 && refused == 0) {
-            self.put_plainly(queue, &columns, refused, patience, notice).await?
-        } else {
-            None
-        };
-        let answers = match plain {
-            Some(answers) => answers,
-            None => {
-                let values = self.put_values(queue, *atomic, refused).own(patience);
-                let values = values.as_refs(&columns);
-                let rows = self.pool.write_and_tell(Sql::Put, &values, notice).await?;
-                let row = rows.first().ok_or_else(|| corrupt("a put", "it has no answer"))?;
-                let Some(answers) = put::answers(row, &sifted.fit)? else {
-                    let refusal = put::unknown(queue, &self.queue_names().await?);
-                    let answers = vec![PutAnswer::Refused(refusal); tasks.len()];
-                    return Ok(PutReport { answers });
-                };
-                answers
-            }
-        };
-        let replaced = answers.iter().any(|answer| matches!(answer, PutAnswer::Replaced { .. }));
-        let report = sifted.whole(answers)?;
-        let back = tasks.iter().any(|task| matches!(task.start, Start::At(_)));
-        if replaced || back {
-            self.hints.forget(queue);
-        }
-        if report.enqueued() > 0 || replaced {
-            self.ear.wake.wake(std::slice::from_ref(queue));
-            if notice.is_none() {
-                self.notifier.tell(queue);
-            }
-        }
-        self.count_change();
-        Ok(report)
-    }
-
-    /// Now and then folds what was appended, for a program that only puts.
-    fn count_change(self: &Arc<Self>) {
-        let mut unfolded = self.unfolded.lock().unwrap_or_else(PoisonError::into_inner);
-        *unfolded += 1;
-        if *unfolded >= FOLD_AFTER {
-            *unfolded = 0;
-            let inner = self.clone();
-            self.pool.driver.spawn(async move {
-                if let Err(error) = inner.fold().await {
-                    tracing::debug!(error = %error.whole(), "counts were not folded");
-                }
-            });
         }
     }
 }

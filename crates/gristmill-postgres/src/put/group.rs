@@ -10,8 +10,8 @@ use gristmill_core::{PutReport, PutRequest, QueueName, Result, StoreError};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::held::{self, Patience};
 use crate::deadline::Class;
-use crate::held::{self, Patience};
 use crate::store::Inner;
 
 /// So many tasks are worth a statement of their own while another one is under

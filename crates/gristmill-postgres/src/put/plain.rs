@@ -15,13 +15,13 @@ use gristmill_core::{PutAnswer, QueueName, Result, TaskId};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::Columns;
+use super::held::Patience;
 use crate::answer::column;
 use crate::connection::Fault;
 use crate::deadline::Class;
 use crate::errors::{self, Intent, corrupt};
-use crate::held::Patience;
 use crate::pool::told;
-use crate::put::Columns;
 use crate::server::Need;
 use crate::sql::{Sql, at};
 use crate::store::Inner;

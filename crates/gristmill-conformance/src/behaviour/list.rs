@@ -333,6 +333,7 @@ macro_rules! for_each_behaviour {
                 verb_fair_goes_on_after_a_kill_and_between_handles,
                 verb_fair_and_limits_hold_together,
                 verb_fair_takes_sources_keys_and_suspects_as_without,
+                verb_fair_lets_a_new_group_start_within_two_rounds_of_ten_thousand,
             }
             verb_limit::{
                 verb_limit_lets_so_many_run_and_no_more,

@@ -98,6 +98,34 @@ pub(super) async fn verb_fair_and_limits_hold_together(f: &mut Fixture) {
     assert_eq!(groups(f, &q, 20).await, ["a", "a", "c", "c"]);
 }
 
+pub(super) async fn verb_fair_lets_a_new_group_start_within_two_rounds_of_ten_thousand(
+    f: &mut Fixture,
+) {
+    let q = fair(f).await;
+    let of = |group: &str| task("x").in_group(group);
+    for from in (0..10_000).step_by(1_000) {
+        let tasks = (from..from + 1_000).map(|n| of(&format!("g{n:05}")));
+        f.enqueue_all(&q, tasks.collect()).await;
+    }
+    f.enqueue_all(&q, (0..1_000).map(|_| of("whale")).collect()).await;
+    for _ in 0..3 {
+        assert_eq!(f.claim_ids(&q, 1_000).await.len(), 1_000);
+    }
+    // One whose turn comes in this round, and one that has missed it.
+    let ahead = f.enqueue(&q, of("g05000a")).await;
+    let behind = f.enqueue(&q, of("g01500a")).await;
+    let mut waited = [None, None];
+    for claims in 1..=8 {
+        let taken = f.claim_ids(&q, 1_000).await;
+        for (waited, id) in waited.iter_mut().zip([ahead, behind]) {
+            if taken.contains(&id) {
+                *waited = Some(claims);
+            }
+        }
+    }
+    assert_eq!(waited, [Some(3), Some(8)], "in claims of a thousand");
+}
+
 pub(super) async fn verb_fair_takes_sources_keys_and_suspects_as_without(f: &mut Fixture) {
     let q = fair(f).await;
     let suspect = f.enqueue(&q, task("x").in_group("b")).await;

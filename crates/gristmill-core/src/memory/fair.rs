@@ -45,9 +45,9 @@ impl State {
     /// Goes round the groups of each priority, from behind the one whose turn it was
     /// last, and takes one task of each at a time. `add` says whether it took the task,
     /// and whether nothing more is to be taken.
-    pub(super) fn go_round(
+    pub(super) fn go_round<'a>(
         &self,
-        queue: &QueueState,
+        queue: &'a QueueState,
         source: Option<&str>,
         now: Timestamp,
         mut add: impl FnMut(i64) -> (bool, bool),
@@ -57,6 +57,17 @@ impl State {
                 || self.rows.get(&entry.2).is_some_and(|row| row.task.source.as_deref() == source)
         };
         for priority in lane_of(queue, source).into_iter().flat_map(Lane::levels) {
+            // Says whether nothing more is to be taken.
+            let mut turn = |lane: &'a Lane, behind, next: &mut Vec<(&'a Lane, Option<Entry>)>| {
+                let Some(entry) = lane.next_in_level(priority, behind, now).find(&of_source) else {
+                    return false;
+                };
+                let (taken, full) = add(entry.2);
+                if taken && !full {
+                    next.push((lane, Some(entry)));
+                }
+                full
+            };
             let last = queue.turns.get(&priority);
             let (behind, up_to) = match last {
                 Some(last) => (Bound::Excluded(last), Bound::Included(last)),
@@ -65,25 +76,21 @@ impl State {
             let first = queue.by_group.range::<String, _>((behind, Bound::Unbounded));
             let wrapped = queue.by_group.range::<String, _>((Bound::Unbounded, up_to));
             let wrapped = wrapped.filter(|_| last.is_some());
-            let mut round: Vec<(&Lane, Option<Entry>)> =
-                first.chain(wrapped).map(|(_, lane)| (lane, None)).collect();
-            // Whoever had something may have more; the others have not.
+            // The first round ends where the claim is full, however many groups there
+            // are; then whoever had something may have more, and the others have not.
+            let everybody = first.chain(wrapped).map(|(_, lane)| (lane, None));
+            let mut round = Vec::new();
+            for (lane, behind) in everybody {
+                if turn(lane, behind, &mut round) {
+                    return;
+                }
+            }
             while !round.is_empty() {
-                let mut next = Vec::new();
-                for (lane, behind) in round {
-                    let Some(entry) = lane.next_in_level(priority, behind, now).find(&of_source)
-                    else {
-                        continue;
-                    };
-                    let (taken, full) = add(entry.2);
-                    if full {
+                for (lane, behind) in std::mem::take(&mut round) {
+                    if turn(lane, behind, &mut round) {
                         return;
                     }
-                    if taken {
-                        next.push((lane, Some(entry)));
-                    }
                 }
-                round = next;
             }
         }
     }

@@ -658,26 +658,45 @@ BEGIN
 END
 $$;
 
+-- So many more of each group: an object of numbers, and groups to be added to it.
+CREATE FUNCTION gristmill.add_up(p_counts jsonb, p_groups text[]) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN (SELECT coalesce(jsonb_object_agg(s.grp, s.n), '{}')
+              FROM (SELECT x.grp, sum(x.n) AS n
+                      FROM (SELECT e.key AS grp, e.value::bigint AS n
+                              FROM jsonb_each_text(p_counts) e
+                             UNION ALL SELECT g, 1 FROM unnest(p_groups) g) x
+                     GROUP BY x.grp) s);
+END
+$$;
+
 -- Due tasks in claim order of groups that have room, but none of those in p_not. Looks
 -- at the front first, which is enough while few groups are full; then from group to
--- group, so that a million tasks of full groups cost one look a group.
+-- group, so that a million tasks of full groups cost one look a group. A step of the
+-- front is one statement whatever its length: a claim of a thousand is not a thousand.
 --   p_leased  how many of each are under lease
 --   p_taken   how many of each are picked already
+-- Answers parallel arrays, null where there is nothing.
 CREATE FUNCTION gristmill.with_room(
     p_queue gristmill.queue, p_source text, p_leased jsonb, p_taken jsonb, p_max integer,
-    p_not bigint[], p_now timestamptz
-) RETURNS TABLE (id bigint, grp text, suspect boolean, bytes integer)
+    p_not bigint[], p_now timestamptz,
+    OUT ids bigint[], OUT groups text[], OUT suspects boolean[], OUT sizes integer[]
+)
 LANGUAGE plpgsql AS $$
-#variable_conflict use_column
 DECLARE
     c_front  constant integer := 256;
     v_look   integer := c_front + p_max + cardinality(p_not);
+    v_step   integer := p_max + cardinality(p_not) + 8;
     v_left   integer := p_max;
     v_level  smallint;
+    v_at     timestamptz;
+    v_id     bigint;
     v_group  text;
     v_room   integer;
-    v_rooms  jsonb := '{}';
     v_entry  record;
+    v_front  record;
+    v_some   record;
     v_levels smallint[] := '{}';
     v_run_ats timestamptz[] := '{}';
     v_ids    bigint[] := '{}';
@@ -685,57 +704,74 @@ BEGIN
     LOOP
         v_level := gristmill.next_level(p_queue.number, p_source, v_level);
         EXIT WHEN v_level IS NULL OR v_look <= 0;
-        -- A source has an index of its own, and so a statement of its own.
-        FOR v_entry IN
-            SELECT t.id, coalesce(t.grp, '') AS grp, t.expiries > 0 AS suspect,
-                   octet_length(t.payload) AS bytes
-              FROM gristmill.task t
-             WHERE p_source IS NULL AND t.queue = p_queue.number AND NOT t.blocked
-               AND t.priority = v_level AND t.run_at <= p_now
-             ORDER BY t.run_at, t.id LIMIT v_look
+        v_at := '-infinity';
+        v_id := 0;
         LOOP
-            v_look := v_look - 1;
-            v_room := (v_rooms ->> v_entry.grp)::integer;
-            IF v_room IS NULL THEN
-                v_room := gristmill.room_of_group(p_queue, p_leased, v_entry.grp, p_now)
-                    - coalesce((p_taken ->> v_entry.grp)::integer, 0);
-                v_rooms := v_rooms || jsonb_build_object(v_entry.grp, v_room);
+            v_step := least(v_step, v_look);
+            -- A source has an index of its own, and so a statement of its own.
+            IF p_source IS NULL THEN
+                SELECT array_agg(f.run_at) AS run_ats, array_agg(f.id) AS ids,
+                       array_agg(f.grp) AS groups, array_agg(f.suspect) AS suspects,
+                       array_agg(f.bytes) AS sizes, count(*)::integer AS n
+                  INTO v_front
+                  FROM (SELECT t.run_at, t.id, coalesce(t.grp, '') AS grp,
+                               t.expiries > 0 AS suspect, octet_length(t.payload) AS bytes
+                          FROM gristmill.task t
+                         WHERE t.queue = p_queue.number AND NOT t.blocked
+                           AND t.priority = v_level AND t.run_at <= p_now
+                           AND (t.run_at, t.id) > (v_at, v_id)
+                         ORDER BY t.run_at, t.id LIMIT v_step) f;
+            ELSE
+                SELECT array_agg(f.run_at) AS run_ats, array_agg(f.id) AS ids,
+                       array_agg(f.grp) AS groups, array_agg(f.suspect) AS suspects,
+                       array_agg(f.bytes) AS sizes, count(*)::integer AS n
+                  INTO v_front
+                  FROM (SELECT t.run_at, t.id, coalesce(t.grp, '') AS grp,
+                               t.expiries > 0 AS suspect, octet_length(t.payload) AS bytes
+                          FROM gristmill.task t
+                         WHERE t.queue = p_queue.number AND t.source = p_source
+                           AND NOT t.blocked AND t.priority = v_level AND t.run_at <= p_now
+                           AND (t.run_at, t.id) > (v_at, v_id)
+                         ORDER BY t.run_at, t.id LIMIT v_step) f;
             END IF;
-            CONTINUE WHEN v_room <= 0 OR v_entry.id = ANY (p_not);
-            v_rooms := v_rooms || jsonb_build_object(v_entry.grp, v_room - 1);
-            p_not := p_not || v_entry.id;
-            RETURN QUERY SELECT v_entry.id, v_entry.grp, v_entry.suspect, v_entry.bytes;
-            v_left := v_left - 1;
-            IF v_left <= 0 THEN
-                RETURN;
-            END IF;
-        END LOOP;
-        IF p_source IS NOT NULL THEN
-            FOR v_entry IN
-                SELECT t.id, coalesce(t.grp, '') AS grp, t.expiries > 0 AS suspect,
-                       octet_length(t.payload) AS bytes
-                  FROM gristmill.task t
-                 WHERE t.queue = p_queue.number AND t.source = p_source AND NOT t.blocked
-                   AND t.priority = v_level AND t.run_at <= p_now
-                 ORDER BY t.run_at, t.id LIMIT v_look
-            LOOP
-                v_look := v_look - 1;
-                v_room := (v_rooms ->> v_entry.grp)::integer;
-                IF v_room IS NULL THEN
-                    v_room := gristmill.room_of_group(p_queue, p_leased, v_entry.grp, p_now)
-                        - coalesce((p_taken ->> v_entry.grp)::integer, 0);
-                    v_rooms := v_rooms || jsonb_build_object(v_entry.grp, v_room);
-                END IF;
-                CONTINUE WHEN v_room <= 0 OR v_entry.id = ANY (p_not);
-                v_rooms := v_rooms || jsonb_build_object(v_entry.grp, v_room - 1);
-                p_not := p_not || v_entry.id;
-                RETURN QUERY SELECT v_entry.id, v_entry.grp, v_entry.suspect, v_entry.bytes;
-                v_left := v_left - 1;
+            EXIT WHEN v_front.n = 0;
+            v_look := v_look - v_front.n;
+            -- Of each group the first ones, as many as it has room for.
+            SELECT array_agg(s.id) AS ids, array_agg(s.grp) AS groups,
+                   array_agg(s.suspect) AS suspects, array_agg(s.bytes) AS sizes,
+                   count(*)::integer AS n
+              INTO v_some
+              FROM (SELECT n.id, n.grp, n.suspect, n.bytes
+                      FROM (SELECT u.id, u.grp, u.suspect, u.bytes, u.nth,
+                                   row_number() OVER (PARTITION BY u.grp ORDER BY u.nth) AS place
+                              FROM unnest(v_front.ids, v_front.groups, v_front.suspects,
+                                          v_front.sizes)
+                                   WITH ORDINALITY AS u (id, grp, suspect, bytes, nth)
+                             WHERE u.id <> ALL (p_not)) n
+                      JOIN (SELECT d.grp,
+                                   gristmill.room_of_group(p_queue, p_leased, d.grp, p_now)
+                                   - coalesce((p_taken ->> d.grp)::integer, 0) AS room
+                              FROM (SELECT DISTINCT g AS grp FROM unnest(v_front.groups) g) d) r
+                        ON r.grp = n.grp
+                     WHERE n.place <= r.room
+                     ORDER BY n.nth LIMIT v_left) s;
+            IF v_some.n > 0 THEN
+                ids := ids || v_some.ids;
+                groups := groups || v_some.groups;
+                suspects := suspects || v_some.suspects;
+                sizes := sizes || v_some.sizes;
+                v_left := v_left - v_some.n;
                 IF v_left <= 0 THEN
                     RETURN;
                 END IF;
-            END LOOP;
-        END IF;
+                p_taken := gristmill.add_up(p_taken, v_some.groups);
+                p_not := p_not || v_some.ids;
+            END IF;
+            EXIT WHEN v_front.n < v_step OR v_look <= 0;
+            v_at := v_front.run_ats[v_front.n];
+            v_id := v_front.ids[v_front.n];
+            v_step := v_step * 4;
+        END LOOP;
     END LOOP;
     IF v_look > 0 THEN
         RETURN;
@@ -743,9 +779,8 @@ BEGIN
     LOOP
         v_group := gristmill.next_group(p_queue.number, p_source, v_group);
         EXIT WHEN v_group IS NULL;
-        v_room := coalesce((v_rooms ->> v_group)::integer,
-            gristmill.room_of_group(p_queue, p_leased, v_group, p_now)
-                - coalesce((p_taken ->> v_group)::integer, 0));
+        v_room := gristmill.room_of_group(p_queue, p_leased, v_group, p_now)
+            - coalesce((p_taken ->> v_group)::integer, 0);
         CONTINUE WHEN v_room <= 0;
         FOR v_entry IN
             SELECT f.priority, f.run_at, f.id FROM gristmill.of_group(p_queue.number, p_source, v_group,
@@ -756,14 +791,22 @@ BEGIN
             v_ids := v_ids || v_entry.id;
         END LOOP;
     END LOOP;
-    FOR v_entry IN
-        SELECT u.id FROM unnest(v_levels, v_run_ats, v_ids) AS u (priority, run_at, id)
-         ORDER BY u.priority, u.run_at, u.id LIMIT v_left
-    LOOP
-        RETURN QUERY SELECT t.id, coalesce(t.grp, '')::text, t.expiries > 0,
-                            octet_length(t.payload)
-                       FROM gristmill.task t WHERE t.id = v_entry.id;
-    END LOOP;
+    SELECT array_agg(s.id) AS ids, array_agg(s.grp) AS groups,
+           array_agg(s.suspect) AS suspects, array_agg(s.bytes) AS sizes, count(*) AS n
+      INTO v_some
+      FROM (SELECT t.id, coalesce(t.grp, '') AS grp, t.expiries > 0 AS suspect,
+                   octet_length(t.payload) AS bytes
+              FROM (SELECT u.id, u.priority, u.run_at
+                      FROM unnest(v_levels, v_run_ats, v_ids) AS u (priority, run_at, id)
+                     ORDER BY u.priority, u.run_at, u.id LIMIT v_left) o
+              JOIN gristmill.task t ON t.id = o.id
+             ORDER BY o.priority, o.run_at, o.id) s;
+    IF v_some.n > 0 THEN
+        ids := ids || v_some.ids;
+        groups := groups || v_some.groups;
+        suspects := suspects || v_some.suspects;
+        sizes := sizes || v_some.sizes;
+    END IF;
 END
 $$;
 
@@ -809,147 +852,209 @@ BEGIN
 END
 $$;
 
--- The same, but groups take turns: of each priority one task of each group at a time, from
--- behind the group whose turn it was last. Who had nothing in the first round is not
--- asked again.
+-- The same as with_room, but groups take turns: of each priority one task of each group at
+-- a time, from behind the group whose turn it was last. The first round goes from group to
+-- group until the claim is full, however many there are; who had nothing in it is not asked
+-- again. Of the others as many are taken at once as the claim still wants of each.
 CREATE FUNCTION gristmill.in_turns(
     p_queue gristmill.queue, p_source text, p_leased jsonb, p_taken jsonb, p_max integer,
-    p_not bigint[], p_now timestamptz
-) RETURNS TABLE (id bigint, grp text, suspect boolean, bytes integer)
+    p_not bigint[], p_now timestamptz,
+    OUT ids bigint[], OUT groups text[], OUT suspects boolean[], OUT sizes integer[]
+)
 LANGUAGE plpgsql AS $$
-#variable_conflict use_column
 DECLARE
+    -- Without a limit of its own a group has room.
+    v_roomy  boolean := p_queue.concurrency IS NULL AND p_queue.rate_tasks IS NULL
+                        AND p_taken = '{}';
     v_left   integer := p_max;
     v_level  smallint;
     v_last   text;
-    v_group  text;
     v_wraps  boolean;
-    v_rooms  jsonb := '{}';
-    v_room   integer;
-    v_one    record;
-    v_groups text[];
-    v_ats    timestamptz[];
-    v_ids    bigint[];
-    n_groups text[];
-    n_ats    timestamptz[];
-    n_ids    bigint[];
+    v_each   integer;
+    -- Who had something so far: the place of each, and what room it has left.
+    r_groups text[];
+    r_ats    timestamptz[];
+    r_ids    bigint[];
+    r_rooms  integer[];
+    v_more   record;
 BEGIN
     LOOP
         v_level := gristmill.next_level(p_queue.number, p_source, v_level);
         EXIT WHEN v_level IS NULL;
         v_last := (SELECT t.grp FROM gristmill.turn t
                     WHERE t.queue = p_queue.number AND t.priority = v_level);
-        v_group := v_last;
-        v_wraps := v_last IS NULL;
-        v_groups := '{}';
-        v_ats := '{}';
-        v_ids := '{}';
-        LOOP
-            IF v_group IS NULL THEN
-                v_group := (SELECT coalesce(t.grp, '') FROM gristmill.task t
-                             WHERE t.queue = p_queue.number AND t.priority = v_level
-                               AND t.slotted AND NOT t.blocked
-                             ORDER BY coalesce(t.grp, '') LIMIT 1);
-            ELSE
-                v_group := (SELECT coalesce(t.grp, '') FROM gristmill.task t
-                             WHERE t.queue = p_queue.number AND t.priority = v_level
-                               AND t.slotted AND NOT t.blocked AND coalesce(t.grp, '') > v_group
-                             ORDER BY coalesce(t.grp, '') LIMIT 1);
-            END IF;
-            IF v_group IS NULL THEN
-                EXIT WHEN v_wraps;
-                v_wraps := true;
-                CONTINUE;
-            END IF;
-            EXIT WHEN v_wraps AND v_group > v_last;
-            v_groups := v_groups || v_group;
-            v_ats := v_ats || '-infinity'::timestamptz;
-            v_ids := v_ids || 0::bigint;
-            -- Asked at once, so that no more groups are looked for than give something.
-            v_one := gristmill.next_in_turn(p_queue.number, p_source, v_level, v_group, p_not,
-                                            '-infinity', 0, p_now);
-            IF v_one.id IS NULL THEN
-                v_groups := trim_array(v_groups, 1);
-                v_ats := trim_array(v_ats, 1);
-                v_ids := trim_array(v_ids, 1);
-                CONTINUE;
-            END IF;
-            v_room := coalesce((v_rooms ->> v_group)::integer,
-                gristmill.room_of_group(p_queue, p_leased, v_group, p_now)
-                    - coalesce((p_taken ->> v_group)::integer, 0));
-            v_rooms := v_rooms || jsonb_build_object(v_group, v_room - 1);
-            IF v_room <= 0 THEN
-                v_groups := trim_array(v_groups, 1);
-                v_ats := trim_array(v_ats, 1);
-                v_ids := trim_array(v_ids, 1);
-                CONTINUE;
-            END IF;
-            v_ats[cardinality(v_ats)] := v_one.run_at;
-            v_ids[cardinality(v_ids)] := v_one.id;
-            RETURN QUERY SELECT v_one.id, v_group, v_one.suspect, v_one.bytes;
-            v_left := v_left - 1;
+        r_groups := '{}';
+        r_ats := '{}';
+        r_ids := '{}';
+        r_rooms := '{}';
+        FOREACH v_wraps IN ARRAY CASE WHEN v_last IS NULL THEN ARRAY[false]
+                                      ELSE ARRAY[false, true] END LOOP
+            WITH RECURSIVE turns AS (
+                SELECT CASE WHEN v_last IS NULL OR v_wraps
+                    THEN (SELECT coalesce(t.grp, '') FROM gristmill.task t
+                           WHERE t.queue = p_queue.number AND t.priority = v_level
+                             AND t.slotted AND NOT t.blocked
+                           ORDER BY coalesce(t.grp, '') LIMIT 1)
+                    ELSE (SELECT coalesce(t.grp, '') FROM gristmill.task t
+                           WHERE t.queue = p_queue.number AND t.priority = v_level
+                             AND t.slotted AND NOT t.blocked AND coalesce(t.grp, '') > v_last
+                           ORDER BY coalesce(t.grp, '') LIMIT 1) END AS grp
+                UNION ALL
+                SELECT (SELECT coalesce(t.grp, '') FROM gristmill.task t
+                         WHERE t.queue = p_queue.number AND t.priority = v_level
+                           AND t.slotted AND NOT t.blocked AND coalesce(t.grp, '') > g.grp
+                         ORDER BY coalesce(t.grp, '') LIMIT 1)
+                  FROM turns g
+                 WHERE g.grp IS NOT NULL AND (NOT v_wraps OR g.grp < v_last)
+            )
+            SELECT array_agg(f.grp) AS groups, array_agg(f.run_at) AS run_ats,
+                   array_agg(f.id) AS ids, array_agg(f.suspect) AS suspects,
+                   array_agg(f.bytes) AS sizes, array_agg(f.room - 1) AS rooms,
+                   count(*)::integer AS n
+              INTO v_more
+              FROM (SELECT g.grp, n.run_at, n.id, n.suspect, n.bytes, r.room
+                      FROM turns g
+                     CROSS JOIN LATERAL (SELECT CASE WHEN v_roomy THEN 2147483647
+                         ELSE gristmill.room_of_group(p_queue, p_leased, g.grp, p_now)
+                              - coalesce((p_taken ->> g.grp)::integer, 0) END AS room) r
+                     CROSS JOIN LATERAL (
+                         (SELECT t.run_at, t.id, t.expiries > 0 AS suspect,
+                                 octet_length(t.payload) AS bytes
+                            FROM gristmill.task t
+                           WHERE p_source IS NULL AND t.queue = p_queue.number AND t.slotted
+                             AND NOT t.blocked AND coalesce(t.grp, '') = g.grp
+                             AND t.priority = v_level AND t.run_at <= p_now
+                             AND t.id <> ALL (p_not)
+                           ORDER BY t.run_at, t.id LIMIT 1)
+                         UNION ALL
+                         SELECT x.run_at, x.id, x.suspect, x.bytes
+                           FROM gristmill.next_in_turn(p_queue.number, p_source, v_level, g.grp,
+                                    p_not, '-infinity', 0, 1, p_now) x
+                          WHERE p_source IS NOT NULL) n
+                     WHERE g.grp IS NOT NULL AND (NOT v_wraps OR g.grp <= v_last) AND r.room > 0
+                     LIMIT v_left) f;
+            CONTINUE WHEN v_more.n = 0;
+            ids := ids || v_more.ids;
+            groups := groups || v_more.groups;
+            suspects := suspects || v_more.suspects;
+            sizes := sizes || v_more.sizes;
+            v_left := v_left - v_more.n;
             IF v_left <= 0 THEN
                 RETURN;
             END IF;
+            r_groups := r_groups || v_more.groups;
+            r_ats := r_ats || v_more.run_ats;
+            r_ids := r_ids || v_more.ids;
+            r_rooms := r_rooms || v_more.rooms;
         END LOOP;
-        WHILE cardinality(v_groups) > 0 LOOP
-            n_groups := '{}';
-            n_ats := '{}';
-            n_ids := '{}';
-            FOR i IN 1..cardinality(v_groups) LOOP
-                v_room := (v_rooms ->> v_groups[i])::integer;
-                CONTINUE WHEN v_room <= 0;
-                v_one := gristmill.next_in_turn(p_queue.number, p_source, v_level, v_groups[i],
-                                                p_not, v_ats[i], v_ids[i], p_now);
-                CONTINUE WHEN v_one.id IS NULL;
-                v_rooms := v_rooms || jsonb_build_object(v_groups[i], v_room - 1);
-                n_groups := n_groups || v_groups[i];
-                n_ats := n_ats || v_one.run_at;
-                n_ids := n_ids || v_one.id;
-                RETURN QUERY SELECT v_one.id, v_groups[i], v_one.suspect, v_one.bytes;
-                v_left := v_left - 1;
-                IF v_left <= 0 THEN
-                    RETURN;
-                END IF;
-            END LOOP;
-            v_groups := n_groups;
-            v_ats := n_ats;
-            v_ids := n_ids;
+        -- Round by round, as many rounds at once as the claim may hold of all of them.
+        WHILE cardinality(r_groups) > 0 LOOP
+            v_each := greatest(v_left / cardinality(r_groups), 1);
+            SELECT array_agg(f.grp) AS groups, array_agg(f.run_at) AS run_ats,
+                   array_agg(f.id) AS ids, array_agg(f.suspect) AS suspects,
+                   array_agg(f.bytes) AS sizes, array_agg(f.nth) AS nths,
+                   array_agg(f.place) AS places, count(*)::integer AS n
+              INTO v_more
+              FROM (SELECT u.grp, n.run_at, n.id, n.suspect, n.bytes, u.nth, n.place
+                      FROM unnest(r_groups, r_ats, r_ids, r_rooms)
+                           WITH ORDINALITY AS u (grp, run_at, id, room, nth)
+                     CROSS JOIN LATERAL gristmill.next_in_turn(p_queue.number, p_source, v_level,
+                         u.grp, p_not, u.run_at, u.id, least(v_each, u.room), p_now) n
+                     WHERE u.room > 0
+                     ORDER BY n.place, u.nth LIMIT v_left) f;
+            EXIT WHEN v_more.n = 0;
+            ids := ids || v_more.ids;
+            groups := groups || v_more.groups;
+            suspects := suspects || v_more.suspects;
+            sizes := sizes || v_more.sizes;
+            v_left := v_left - v_more.n;
+            IF v_left <= 0 THEN
+                RETURN;
+            END IF;
+            -- Those that gave all that was asked of them.
+            SELECT coalesce(array_agg(l.grp), '{}'), coalesce(array_agg(l.run_at), '{}'),
+                   coalesce(array_agg(l.id), '{}'),
+                   coalesce(array_agg(r_rooms[l.nth] - v_each), '{}')
+              INTO r_groups, r_ats, r_ids, r_rooms
+              FROM (SELECT u.grp, u.run_at, u.id, u.nth
+                      FROM unnest(v_more.groups, v_more.run_ats, v_more.ids, v_more.nths,
+                                  v_more.places) AS u (grp, run_at, id, nth, place)
+                     WHERE u.place = v_each
+                     ORDER BY u.nth) l;
         END LOOP;
     END LOOP;
 END
 $$;
 
--- The first due task of a group in one priority behind a place, but none of p_not.
+-- The first due tasks of a group in one priority behind a place, but none of p_not.
 CREATE FUNCTION gristmill.next_in_turn(
     p_queue integer, p_source text, p_level smallint, p_group text, p_not bigint[],
-    p_after timestamptz, p_after_id bigint, p_now timestamptz,
-    OUT run_at timestamptz, OUT id bigint, OUT suspect boolean, OUT bytes integer
-)
+    p_after timestamptz, p_after_id bigint, p_max integer, p_now timestamptz
+) RETURNS TABLE (run_at timestamptz, id bigint, suspect boolean, bytes integer, place integer)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     IF p_source IS NULL THEN
-        SELECT t.run_at, t.id, t.expiries > 0, octet_length(t.payload)
-          INTO run_at, id, suspect, bytes FROM gristmill.task t
-         WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
-           AND coalesce(t.grp, '') = p_group AND t.priority = p_level AND t.run_at <= p_now
-           AND (t.run_at, t.id) > (p_after, p_after_id) AND t.id <> ALL (p_not)
-         ORDER BY t.run_at, t.id LIMIT 1;
+        RETURN QUERY
+        SELECT f.run_at, f.id, f.suspect, f.bytes, (row_number() OVER ())::integer
+          FROM (SELECT t.run_at, t.id, t.expiries > 0 AS suspect, octet_length(t.payload) AS bytes
+                  FROM gristmill.task t
+                 WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
+                   AND coalesce(t.grp, '') = p_group AND t.priority = p_level AND t.run_at <= p_now
+                   AND (t.run_at, t.id) > (p_after, p_after_id) AND t.id <> ALL (p_not)
+                 ORDER BY t.run_at, t.id LIMIT p_max) f;
     ELSE
-        SELECT t.run_at, t.id, t.expiries > 0, octet_length(t.payload)
-          INTO run_at, id, suspect, bytes FROM gristmill.task t
-         WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
-           AND coalesce(t.grp, '') = p_group AND t.priority = p_level AND t.run_at <= p_now
-           AND (t.run_at, t.id) > (p_after, p_after_id) AND t.id <> ALL (p_not)
-         ORDER BY t.run_at, t.id LIMIT 1;
+        RETURN QUERY
+        SELECT f.run_at, f.id, f.suspect, f.bytes, (row_number() OVER ())::integer
+          FROM (SELECT t.run_at, t.id, t.expiries > 0 AS suspect, octet_length(t.payload) AS bytes
+                  FROM gristmill.task t
+                 WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
+                   AND coalesce(t.grp, '') = p_group AND t.priority = p_level AND t.run_at <= p_now
+                   AND (t.run_at, t.id) > (p_after, p_after_id) AND t.id <> ALL (p_not)
+                 ORDER BY t.run_at, t.id LIMIT p_max) f;
     END IF;
 END
 $$;
 
--- Picks due tasks of groups that have room, one by one: locks them and takes their keys
--- into flight. The caller has the turn, so nobody else claims meanwhile. A suspect is
--- taken alone, and bytes are bounded, as in pick.
+-- Picks tasks by their ids, those that still stand, and takes their keys into flight.
+-- Their places, in the order of the ids.
+CREATE FUNCTION gristmill.pick_those(p_ids bigint[], p_now timestamptz) RETURNS tid[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_places tid[];
+    v_keyed  tid[];
+    v_flown  bigint[];
+BEGIN
+    SELECT array_agg(p.ctid), array_agg(p.ctid) FILTER (WHERE p.key IS NOT NULL AND NOT p.in_flight)
+      INTO v_places, v_keyed
+      FROM (SELECT t.ctid, t.key, t.in_flight
+              FROM unnest(p_ids) AS u (id) JOIN gristmill.task t ON t.id = u.id
+             WHERE NOT t.blocked
+               FOR UPDATE OF t SKIP LOCKED) p;
+    IF v_keyed IS NOT NULL THEN
+        -- As in pick: who is in flight already is set aside.
+        WITH flown AS (
+            INSERT INTO gristmill.flight (queue, key, id)
+            SELECT t.queue, t.key, t.id FROM gristmill.task t
+             WHERE t.ctid = ANY (v_keyed)
+               AND (SELECT f.id FROM gristmill.flight f
+                     WHERE f.queue = t.queue AND f.key = t.key) IS NULL
+            ON CONFLICT DO NOTHING
+            RETURNING id
+        )
+        SELECT array_agg(f.id) INTO v_flown FROM flown f;
+        IF cardinality(v_keyed) > coalesce(cardinality(v_flown), 0) THEN
+            v_keyed := gristmill.set_aside(v_keyed, coalesce(v_flown, '{}'), p_now);
+            v_places := ARRAY(SELECT p FROM unnest(v_places) p WHERE p <> ALL (v_keyed));
+        END IF;
+    END IF;
+    RETURN coalesce(v_places, '{}');
+END
+$$;
+
+-- Picks due tasks of groups that have room: locks them and takes their keys into flight.
+-- The caller has the turn, so nobody else claims meanwhile. A suspect is taken alone, and
+-- bytes are bounded, as in pick.
 CREATE FUNCTION gristmill.pick_by_group(
     p_queue gristmill.queue, p_source text, p_max integer, p_bytes bigint, p_now timestamptz
 ) RETURNS tid[]
@@ -957,12 +1062,13 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_leased jsonb := '{}';
     v_taken  jsonb := '{}';
-    v_places tid[];
-    v_place  tid[];
+    v_places tid[] := '{}';
+    v_more   tid[];
     v_passed bigint[] := '{}';
     v_bytes  bigint := 0;
-    v_again  boolean;
-    v_one    record;
+    v_next   record;
+    v_cut    integer;
+    v_stops  boolean;
 BEGIN
     IF p_queue.concurrency IS NOT NULL AND p_queue.concurrency_per_group THEN
         v_leased := gristmill.leased_by_group(p_queue.number);
@@ -970,34 +1076,40 @@ BEGIN
     -- A task that an open transaction holds, or that had to be set aside, is passed by,
     -- and another one may have its room.
     FOR v_try IN 1..100 LOOP
-        v_again := false;
-        FOR v_one IN
-            SELECT * FROM gristmill.with_room(p_queue, p_source, v_leased, v_taken,
-                p_max - coalesce(cardinality(v_places), 0), v_passed, p_now)
-             WHERE NOT p_queue.fair
-             UNION ALL
-            SELECT * FROM gristmill.in_turns(p_queue, p_source, v_leased, v_taken,
-                p_max - coalesce(cardinality(v_places), 0), v_passed, p_now)
-             WHERE p_queue.fair
-        LOOP
-            IF v_places IS NOT NULL AND (v_one.suspect OR v_bytes + v_one.bytes > p_bytes) THEN
-                RETURN v_places;
+        IF p_queue.fair THEN
+            SELECT * INTO v_next FROM gristmill.in_turns(p_queue, p_source, v_leased, v_taken,
+                p_max - cardinality(v_places), v_passed, p_now);
+        ELSE
+            SELECT * INTO v_next FROM gristmill.with_room(p_queue, p_source, v_leased, v_taken,
+                p_max - cardinality(v_places), v_passed, p_now);
+        END IF;
+        EXIT WHEN v_next.ids IS NULL;
+        -- Where to stop: before a suspect, unless it is the first of all; and before the
+        -- bytes are too many, but after one task.
+        v_cut := cardinality(v_next.ids);
+        v_stops := false;
+        FOR i IN 1..v_cut LOOP
+            IF v_places <> '{}' OR i > 1 THEN
+                v_stops := v_next.suspects[i] OR v_bytes + v_next.sizes[i] > p_bytes;
+                IF v_stops THEN
+                    v_cut := i - 1;
+                    EXIT;
+                END IF;
+            ELSIF v_next.suspects[i] THEN
+                v_stops := true;
+                v_cut := i;
+                EXIT;
             END IF;
-            v_passed := v_passed || v_one.id;
-            v_place := gristmill.pick_one(v_one.id, p_now);
-            IF v_place IS NULL THEN
-                v_again := true;
-                CONTINUE;
-            END IF;
-            v_places := v_places || v_place;
-            v_bytes := v_bytes + v_one.bytes;
-            v_taken := v_taken || jsonb_build_object(v_one.grp,
-                coalesce((v_taken ->> v_one.grp)::integer, 0) + 1);
-            IF v_one.suspect THEN
-                RETURN v_places;
-            END IF;
+            v_bytes := v_bytes + v_next.sizes[i];
         END LOOP;
-        EXIT WHEN NOT v_again;
+        v_more := gristmill.pick_those(v_next.ids[1:v_cut], p_now);
+        v_places := v_places || v_more;
+        -- All of them were held or set aside: the next ones are not.
+        EXIT WHEN v_stops AND v_places <> '{}';
+        EXIT WHEN NOT v_stops AND cardinality(v_more) = v_cut;
+        v_passed := v_passed || v_next.ids[1:v_cut];
+        v_taken := gristmill.add_up(v_taken, ARRAY(
+            SELECT coalesce(t.grp, '') FROM gristmill.task t WHERE t.ctid = ANY (v_more)));
     END LOOP;
     RETURN v_places;
 END

@@ -28,6 +28,8 @@ pub struct Limits {
     pub settlements: usize,
     /// Most tasks on a page or in one operator's step.
     pub page: usize,
+    /// Most tasks that are looked at for a page where no index leads to them.
+    pub looks: usize,
     /// Longest error text kept of an attempt, in bytes.
     pub error_bytes: usize,
     /// Attempts kept in a task's history.
@@ -53,6 +55,7 @@ impl Default for Limits {
             result_bytes: 64 << 10,
             settlements: 10_000,
             page: 1_000,
+            looks: 10_000,
             error_bytes: 4096,
             history: 10,
             wait: Duration::from_secs(60),

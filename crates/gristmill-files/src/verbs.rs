@@ -120,7 +120,8 @@ impl Store for FilesStore {
     async fn list(&self, request: ListRequest) -> Result<Page> {
         self.ask(Light, move |desk| {
             let page = desk.ledger().list(&request);
-            Ok(Page { tasks: with_payloads(desk, page.tasks)?, next: page.next })
+            let tasks = with_payloads(desk, page.tasks)?;
+            Ok(Page { tasks, ..page })
         })
         .await
     }

@@ -64,8 +64,8 @@ impl Class {
             | Sql::Fold
             | Sql::Find
             | Sql::Get
-            | Sql::ListOldest
-            | Sql::ListNewest
+            | Sql::Look
+            | Sql::List
             | Sql::Operate
             | Sql::Stats
             | Sql::Minutes

@@ -26,6 +26,7 @@ const FILES: &[&str] = &[
     include_str!("sql/function/settle.sql"),
     include_str!("sql/function/ending.sql"),
     include_str!("sql/function/watch.sql"),
+    include_str!("sql/function/list.sql"),
     include_str!("sql/function/subject.sql"),
     include_str!("sql/function/surface.sql"),
     include_str!("sql/function/import.sql"),

@@ -30,6 +30,7 @@ mod hint;
 mod import;
 mod inside;
 mod line;
+mod list;
 mod listener;
 mod migration;
 mod notifier;

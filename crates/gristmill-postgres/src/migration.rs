@@ -19,6 +19,7 @@ use crate::{Options, definition, rights};
 const STEPS: &[&str] = &[
     include_str!("sql/migration/0001_tables.sql"),
     include_str!("sql/migration/0002_subjects.sql"),
+    include_str!("sql/migration/0003_lists.sql"),
 ];
 
 /// The newest schema this program knows.

@@ -130,16 +130,13 @@ statements! {
         Endings = "endings", (INT8_ARRAY, TIMESTAMPTZ) -> (ending, is_wanted, encoding, value, error);
         OpenUnder = "open_under", (UUID) -> (open);
         Find = "find", (INT4, TEXT_ARRAY) -> (key, id, place, state);
-        ListOldest = "list_oldest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
-            TEXT_ARRAY, TIMESTAMPTZ) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
-            blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
-            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
-            worker, until, slot, cancel_requested, checkpoint);
-        ListNewest = "list_newest", (INT8, INT8, TEXT, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
-            TEXT_ARRAY, TIMESTAMPTZ) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
-            blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
-            error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
-            worker, until, slot, cancel_requested, checkpoint);
+        Look = "look", (INT8, BOOL, INT4, INT4, TEXT_ARRAY, INT4, TEXT, TEXT, TEXT, TEXT, INT4,
+            TIMESTAMPTZ, BOOL, TIMESTAMPTZ, TIMESTAMPTZ, INT8) -> (ids, next, looked);
+        List = "list", (INT8_ARRAY, TEXT_ARRAY) -> (state, id, queue, key, grp, source, priority,
+            run_at, created_at, blocked, unique_active, attempts, claims, expiries, encoding,
+            prev_run_at, claimed_at, error, history, note, note_by, failed_at, resolved_by,
+            resolved_at, headers, settings, payload, worker, until, slot, cancel_requested,
+            checkpoint);
         Operate = "operate", (TEXT, INT8_ARRAY, TEXT, TEXT, TIMESTAMPTZ) -> (id, answer, other,
             state, woken);
     }

@@ -32,6 +32,7 @@ mod import;
 mod inside;
 mod known;
 mod lease;
+mod list;
 mod lock;
 mod migration;
 mod moves;

@@ -11,8 +11,11 @@ use sha2::{Digest, Sha256};
 use crate::errors::opening;
 
 /// All steps in order; the position is the version.
-const STEPS: &[&str] =
-    &[include_str!("sql/migration/0001_store.sql"), include_str!("sql/migration/0002_tasks.sql")];
+const STEPS: &[&str] = &[
+    include_str!("sql/migration/0001_store.sql"),
+    include_str!("sql/migration/0002_tasks.sql"),
+    include_str!("sql/migration/0003_lists.sql"),
+];
 
 /// The newest schema this program knows.
 pub(crate) const KNOWN: i64 = STEPS.len() as i64;

@@ -6,7 +6,8 @@ use gristmill_core::{
     TaskFilter, TaskId, Unique,
 };
 
-use crate::read::{Lister, VISITED};
+use crate::list::Look;
+use crate::read::Lister;
 use crate::row::{Place, Row};
 use crate::sql::{Sql, bind};
 use crate::write::Write;
@@ -43,9 +44,9 @@ impl Write<'_, '_> {
         if narrowed.state.is_none() && action != Action::Cancel {
             narrowed.state = Some(State::Failed);
         }
+        let look = Look::new(&narrowed, after, false, limit, self.limits.looks);
         let lister = Lister::new(self.db, self.known);
-        let (tasks, next) = lister
-            .visit(&narrowed, after, false, limit, VISITED, |task| action.applies_to(task.state))?;
+        let (tasks, next) = lister.visit(look, |task| action.applies_to(task.state))?;
         Ok((tasks.into_iter().map(|task| task.id).collect(), next))
     }
 

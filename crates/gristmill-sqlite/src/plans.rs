@@ -29,7 +29,7 @@ fn plan(conn: &Connection, sql: Sql) -> String {
 }
 
 /// Statements that read a whole table on purpose: tables of a few rows, pages
-/// that a `LIMIT` bounds, all leases after the clock went back, all blocked tasks
+/// that a `LIMIT` bounds, stretches of an index that kept counts bound, all leases after the clock went back, all blocked tasks
 /// (by a reader), and the doctor's.
 fn may_scan(sql: Sql) -> bool {
     matches!(
@@ -54,6 +54,9 @@ fn may_scan(sql: Sql) -> bool {
             | Sql::CheckProcessing
             | Sql::CheckSchema
             | Sql::CheckTasks
+            | Sql::ReadyIds
+            | Sql::BlockedIds
+            | Sql::FailedIds
     )
 }
 

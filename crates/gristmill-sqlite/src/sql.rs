@@ -88,6 +88,7 @@ const READY: &str = include_str!("sql/ready.sql");
 const CLAIM: &str = include_str!("sql/claim.sql");
 const LEASE: &str = include_str!("sql/lease.sql");
 const TASK: &str = include_str!("sql/task.sql");
+const LIST: &str = include_str!("sql/list.sql");
 const COUNT: &str = include_str!("sql/count.sql");
 const QUEUE: &str = include_str!("sql/queue.sql");
 const SCHEDULE: &str = include_str!("sql/schedule.sql");
@@ -220,10 +221,6 @@ statements! {
             created_at, place, blocked, unique_active, attempts, claims, expiries, started_releases,
             cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
             history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
-        ListNewest = "list_newest", (from, limit) -> (id, queue, key, grp, source, priority, run_at,
-            created_at, place, blocked, unique_active, attempts, claims, expiries, started_releases,
-            cancel_requested, encoding, prev_run_at, claimed_at, settled_token, failed_at, error,
-            history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
         ListFailedOldest = "list_failed_oldest", (from, limit) -> (id, queue, key, grp, source,
             priority, run_at, created_at, place, blocked, unique_active, attempts, claims, expiries,
             started_releases, cancel_requested, encoding, prev_run_at, claimed_at, settled_token,
@@ -250,6 +247,23 @@ statements! {
             priority, run_at, created_at, place, blocked, unique_active, attempts, claims, expiries,
             started_releases, cancel_requested, encoding, prev_run_at, claimed_at, settled_token,
             failed_at, error, history, note, note_by, resolved_by, resolved_at, headers, settings, in_order);
+    }
+    LIST {
+        WalkEndOldest = "walk_end_oldest", (from, rows) -> (id);
+        WalkEndNewest = "walk_end_newest", (from, rows) -> (id);
+        WalkOldest = "walk_oldest", (from, end, queue, pending, blocked, by, later, claims, error,
+            limit) -> (id);
+        WalkNewest = "walk_newest", (from, end, queue, pending, blocked, by, later, claims, error,
+            limit) -> (id);
+        WalkLooked = "walk_looked", (first, last) -> (looked);
+        GroupOldest = "group_oldest", (grp, from, limit) -> (id);
+        GroupNewest = "group_newest", (grp, from, limit) -> (id);
+        SourceOldest = "source_oldest", (source, from, limit) -> (id);
+        SourceNewest = "source_newest", (source, from, limit) -> (id);
+        ReadyIds = "ready_ids", (queue, priority, later, by, sign, from, limit) -> (id);
+        BlockedIds = "blocked_ids", (sign, from, queue, limit) -> (id);
+        FailedIds = "failed_ids", (queue, sign, from, limit) -> (id);
+        DoneKeyIds = "done_key_ids", (queue, key) -> (id);
     }
     COUNT {
         CountNew = "count_new", (queue);

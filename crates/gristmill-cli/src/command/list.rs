@@ -17,18 +17,18 @@ use crate::store::Missing;
 #[derive(Debug)]
 pub(crate) struct List {
     filter: TaskFilter,
-    /// One of the three ways of being pending, which stores do not tell apart
-    /// in a filter.
-    standing: Option<&'static str>,
     limit: usize,
 }
 
-/// Reads a state, or one of the words that `stats` has for pending.
-fn state(word: &str) -> Result<(State, Option<&'static str>), Failure> {
-    if let Some(standing) = ["ready", "delayed", "blocked"].into_iter().find(|s| *s == word) {
-        return Ok((State::Pending, Some(standing)));
+/// Narrows to a state, or to one of the words that `stats` has for pending.
+fn state(filter: TaskFilter, word: &str) -> Result<TaskFilter, Failure> {
+    match word {
+        "ready" => return Ok(filter.ready(time::now())),
+        "delayed" => return Ok(filter.delayed(time::now())),
+        "blocked" => return Ok(filter.blocked()),
+        _ => {}
     }
-    word.parse().map(|state| (state, None)).map_err(|_| {
+    word.parse().map(|state| TaskFilter { state: Some(state), ..filter }).map_err(|_| {
         Failure::usage(format!(
             "'{word}' is not a state: use pending, ready, delayed, blocked, processing, failed or \
              done"
@@ -41,17 +41,15 @@ impl List {
         if args.limit == 0 {
             return Err(Failure::usage("--limit 0 shows nothing: give a number from 1"));
         }
-        let (state, standing) = match args.state.as_deref().map(state).transpose()? {
-            Some((state, standing)) => (Some(state), standing),
-            None => (None, None),
-        };
-        let filter = TaskFilter {
+        let mut filter = TaskFilter {
             queue: args.queue.as_deref().map(QueueName::new).transpose()?,
-            state,
             key: args.key.map(|key| text("--key", key)).transpose()?,
             ..TaskFilter::default()
         };
-        Ok(List { filter, standing, limit: args.limit })
+        if let Some(word) = &args.state {
+            filter = state(filter, word)?;
+        }
+        Ok(List { filter, limit: args.limit })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
@@ -85,14 +83,10 @@ impl List {
                 filter: self.filter.clone(),
                 order: Order::Oldest,
                 after,
-                limit: if self.standing.is_some() { page } else { wanted.min(page) },
+                limit: wanted.min(page),
             };
             let found = mill.inspect().list(request).await?;
-            let meant = found
-                .tasks
-                .into_iter()
-                .filter(|task| self.standing.is_none_or(|word| standing(task, now) == word));
-            waiting.extend(meant.take(wanted));
+            waiting.extend(found.tasks);
             after = found.next;
             let more = shown + waiting.len() > self.limit;
             if more {

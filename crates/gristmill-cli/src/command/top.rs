@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use gristmill::port::{Action, ListRequest, Operation, Order, Selection, State, TaskFilter};
+use gristmill::port::{Action, Operation, Selection, State, TaskFilter};
 use gristmill::{Mill, QueueName, TaskId};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -150,9 +150,7 @@ fn heard() -> Result<UnboundedReceiver<Event>, Failure> {
 async fn look(mill: &Mill) -> Result<Look, Failure> {
     let inspect = mill.inspect();
     let (stats, workers) = (inspect.stats().await?, inspect.workers().await?);
-    let filter = TaskFilter { state: Some(State::Failed), ..TaskFilter::default() };
-    let newest = ListRequest { filter, order: Order::Newest, after: None, limit: FAILURES };
-    let mut failed = inspect.list(newest).await?.tasks;
+    let mut failed = inspect.failed(None, FAILURES).await?;
     failed.sort_by_key(|task| std::cmp::Reverse(task.failed_at));
     Ok(Look { at: time::now(), stats, workers, failed })
 }

@@ -375,6 +375,7 @@ macro_rules! for_each_behaviour {
                 verb_get_shows_one_task_or_none,
                 verb_list_pages_through_in_both_directions,
                 verb_list_filters_by_every_field,
+                verb_list_finds_each_once_however_few_it_looks_at,
                 verb_find_says_where_keys_stand,
                 verb_stats_show_every_queue_at_a_glance,
             }

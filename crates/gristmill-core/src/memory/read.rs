@@ -26,32 +26,55 @@ impl State {
 
     /// A page of tasks by id.
     pub fn list(&self, request: &ListRequest) -> Page {
-        let limit = request.limit.clamp(1, self.limits.page);
         let rows = match request.filter.state {
             Some(TaskState::Done) => &self.done,
             _ => &self.rows,
         };
-        let meant = |row: &&Row| request.filter.matches(&row.task);
         let after = request.after.map(|id| id.0);
-        let tasks: Vec<Task> = match request.order {
-            Order::Oldest => rows
-                .range(after.map_or(i64::MIN, |id| id.saturating_add(1))..)
-                .map(|(_, row)| row.as_ref())
-                .filter(meant)
-                .take(limit)
-                .map(|row| row.task.clone())
-                .collect(),
-            Order::Newest => rows
-                .range(..after.unwrap_or(i64::MAX))
-                .rev()
-                .map(|(_, row)| row.as_ref())
-                .filter(meant)
-                .take(limit)
-                .map(|row| row.task.clone())
-                .collect(),
-        };
-        let next = tasks.last().map(|task| task.id).filter(|_| tasks.len() == limit);
-        Page { tasks, next }
+        if request.filter.state == Some(TaskState::Processing) {
+            let mut held: Vec<i64> = self.leases.values().flat_map(|l| l.ids.clone()).collect();
+            held.sort_unstable();
+            held.dedup();
+            let row = |id: &i64| self.rows.get_key_value(id);
+            return match request.order {
+                Order::Oldest => {
+                    held.retain(|id| after.is_none_or(|after| *id > after));
+                    self.look(request, held.iter().filter_map(row))
+                }
+                Order::Newest => {
+                    held.retain(|id| after.is_none_or(|after| *id < after));
+                    self.look(request, held.iter().rev().filter_map(row))
+                }
+            };
+        }
+        match request.order {
+            Order::Oldest => {
+                let from = after.map_or(i64::MIN, |id| id.saturating_add(1));
+                self.look(request, rows.range(from..))
+            }
+            Order::Newest => self.look(request, rows.range(..after.unwrap_or(i64::MAX)).rev()),
+        }
+    }
+
+    /// Looks at so many, so that whoever works does not wait for who looks.
+    fn look<'a>(
+        &self,
+        request: &ListRequest,
+        rows: impl Iterator<Item = (&'a i64, &'a Box<Row>)>,
+    ) -> Page {
+        let limit = request.limit.clamp(1, self.limits.page);
+        let mut page = Page::default();
+        for (id, row) in rows {
+            page.looked += 1;
+            if request.filter.matches(&row.task) {
+                page.tasks.push(row.task.clone());
+            }
+            if page.tasks.len() == limit || page.looked >= self.limits.looks as u64 {
+                page.next = Some(TaskId(*id));
+                break;
+            }
+        }
+        page
     }
 
     /// The tasks that stand for these keys.

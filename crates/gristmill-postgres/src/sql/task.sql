@@ -30,26 +30,15 @@ SELECT k.key, k.id, k.place, k.state
          WHERE t.queue = $1 AND t.key = ANY ($2)) k
  ORDER BY k.key, k.id
 
--- name: list_oldest
--- A page by id: the first rows of each place, then of all of them.
-SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
-       t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
-       t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
-       t.resolved_at, t.headers::text, t.settings::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested,
-       CASE WHEN t.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c
-                                     WHERE c.id = t.id) END AS checkpoint
-  FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
- WHERE t.id > $1
-   AND CASE WHEN $3 IS NULL THEN t.state = ANY ($10) ELSE t.state = $3 AND t.state = ANY ($10) END
-   AND ($4 IS NULL OR t.queue = $4) AND ($5 IS NULL OR t.key = $5)
-   AND ($6 IS NULL OR t.grp = $6) AND ($7 IS NULL OR t.source = $7)
-   AND ($8 IS NULL OR position($8 IN t.error) > 0) AND ($9 IS NULL OR t.claims > $9)
-   AND ($11 IS NULL OR t.created_at <= $11 AND (t.failed_at IS NULL OR t.failed_at <= $11))
- ORDER BY t.id
- LIMIT $2
+-- name: look
+SELECT ids, next, looked
+  FROM gristmill.look(
+       p_from => $1, p_newest => $2, p_limit => $3, p_looks => $4, p_states => $5,
+       p_queue => $6, p_key => $7, p_grp => $8, p_source => $9, p_error => $10,
+       p_claims_over => $11, p_stood_at => $12, p_blocked => $13, p_by => $14, p_later => $15,
+       p_most => $16)
 
--- name: list_newest
--- A page by id: the first rows of each place, then of all of them.
+-- name: list
 SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run_at, t.created_at,
        t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
        t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
@@ -57,14 +46,7 @@ SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run
        CASE WHEN t.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c
                                      WHERE c.id = t.id) END AS checkpoint
   FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
- WHERE t.id < $1
-   AND CASE WHEN $3 IS NULL THEN t.state = ANY ($10) ELSE t.state = $3 AND t.state = ANY ($10) END
-   AND ($4 IS NULL OR t.queue = $4) AND ($5 IS NULL OR t.key = $5)
-   AND ($6 IS NULL OR t.grp = $6) AND ($7 IS NULL OR t.source = $7)
-   AND ($8 IS NULL OR position($8 IN t.error) > 0) AND ($9 IS NULL OR t.claims > $9)
-   AND ($11 IS NULL OR t.created_at <= $11 AND (t.failed_at IS NULL OR t.failed_at <= $11))
- ORDER BY t.id DESC
- LIMIT $2
+ WHERE t.id = ANY ($1) AND t.state = ANY ($2)
 
 -- name: operate
 SELECT u.id, o.answer, o.other, o.state, q.name AS woken

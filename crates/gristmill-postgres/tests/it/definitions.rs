@@ -209,7 +209,9 @@ async fn new_tables_are_granted_to_the_role_of_programs() {
     database
         .psql(
             "DROP TABLE gristmill.bound, gristmill.subject_failed, gristmill.subject_sweep CASCADE;
-             DELETE FROM gristmill.migration WHERE version = 2",
+             DROP INDEX gristmill.task_grp_id, gristmill.task_source_id,
+                 gristmill.failed_grp_id, gristmill.failed_source_id;
+             DELETE FROM gristmill.migration WHERE version >= 2",
         )
         .unwrap();
     reopen(&database).await;

@@ -27,6 +27,9 @@ struct Found {
     tasks: Vec<Task>,
     /// Where the next page begins.
     next: Option<gristmill::TaskId>,
+    /// Whether the look ended before the page was full: how many were looked at up to
+    /// here, and of how many.
+    so_far: Option<(u64, u64)>,
     /// How many match, where kept numbers say so.
     all: Option<u64>,
 }
@@ -43,15 +46,13 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
         after: meant.after,
         limit: meant.limit,
     };
-    let narrow = Narrow {
-        part: meant.part,
-        since: meant.since,
-        shape: meant.shape.as_deref(),
-        looks: LOOKS,
-    };
-    let (tasks, next) = find(&service, &caller, request, narrow).await?;
-    let all = asked.counted(&stats);
-    let found = Found { tasks, next, all };
+    let narrow = Narrow { since: meant.since, shape: meant.shape.as_deref(), looks: LOOKS };
+    let page = find(&service, &caller, request, narrow).await?;
+    let (all, among) = (asked.counted(&stats), asked.among(&stats));
+    let looked = asked.looked().saturating_add(page.looked);
+    let ended_early = page.next.is_some() && page.tasks.len() < meant.limit;
+    let so_far = ended_early.then_some((looked.min(among), among));
+    let found = Found { tasks: page.tasks, next: page.next, so_far, all };
     let names: Vec<&QueueName> = stats.iter().map(|one| &one.queue).collect();
     let body = html! {
         h1 { "Tasks" }
@@ -184,6 +185,14 @@ fn rows(view: &View, found: &Found, queues: &Queues, can: bool) -> Markup {
 /// How much is shown of how much there is.
 fn scope(found: &Found) -> String {
     let shown = found.tasks.len() as u64;
+    if let Some((looked, among)) = found.so_far {
+        return format!(
+            "{} shown. Looked at {} of {}.",
+            counted(shown, "task"),
+            number(looked),
+            number(among)
+        );
+    }
     match (found.all, found.next) {
         (_, None) if found.all.is_none_or(|all| all <= shown) => {
             format!("{} shown: these are all from here on.", counted(shown, "task"))
@@ -201,22 +210,27 @@ fn pages(view: &View, asked: &Asked, found: &Found) -> Markup {
             @if !asked.said("cursor").is_empty() {
                 a href=(view.href_with("tasks", &asked.at(None))) { "First page" }
             }
-            @if let Some(next) = found.next {
-                a href=(view.href_with("tasks", &asked.at(Some(next)))) rel="next" { "Next page" }
+            @match (found.next, found.so_far) {
+                (Some(next), Some((looked, _))) => {
+                    a href=(view.href_with("tasks", &asked.on(next, looked))) rel="next" { "Go on looking" }
+                }
+                (Some(next), None) => {
+                    a href=(view.href_with("tasks", &asked.at(Some(next)))) rel="next" { "Next page" }
+                }
+                (None, _) => {}
             }
         }
     }
 }
 
 fn nothing(view: &View, asked: &Asked, found: &Found, stats: &[QueueStats]) -> Markup {
-    let stand: u64 = stats.iter().map(QueueStats::total).sum();
     html! {
         section.empty {
-            @if let Some(next) = found.next {
+            @if let (Some(next), Some((looked, among))) = (found.next, found.so_far) {
                 h2 { "Nothing found so far" }
-                p { "Looked through the tasks down to " code { "#" (next) } " of "
-                    (counted(stand, "task")) " in all, and stopped to let others have a turn. "
-                    a href=(view.href_with("tasks", &asked.at(Some(next)))) { "Go on looking" } }
+                p { "Looked at " (number(looked)) " of " (counted(among, "task"))
+                    ", and stopped to let others have a turn. "
+                    a href=(view.href_with("tasks", &asked.on(next, looked))) rel="next" { "Go on looking" } }
             } @else if asked.says_anything() {
                 h2 { "No task matches" }
                 p { "Done tasks are deleted unless their queue keeps them ("

@@ -160,8 +160,8 @@ async fn filtered(
     filter: FilterIn,
     action: Action,
 ) -> Answer<TaskFilter> {
-    let (mut filter, part) = filter.meant().map_err(|problem| problem.within("filter"))?;
-    if part.is_some() {
+    let mut filter = filter.meant().map_err(|problem| problem.within("filter"))?;
+    if filter.blocked.is_some() {
         let why = "use pending, processing or failed: ready and delayed change by themselves";
         return Err(Problem::field("filter.state", why));
     }

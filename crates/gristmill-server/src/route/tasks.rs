@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use gristmill::port::observed::StoreEvent;
 use gristmill::port::{
-    Became, Ending, KeyStanding, ListRequest, Order, SettleAnswer, StandingPlace, TaskFilter,
+    Became, Ending, KeyStanding, ListRequest, Order, Page, SettleAnswer, StandingPlace, TaskFilter,
 };
 use gristmill::{Task, TaskId, TaskState, Timestamp, error_shape};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::access::{Caller, Scope};
 use crate::call::{self, Call};
 use crate::limits::{FIND_KEYS, PAGE, PAGE_BYTES};
 use crate::message::fields::{from_text, id, queue, span, text};
-use crate::message::task::{ResultOut, TaskOut, standing};
+use crate::message::task::{ResultOut, TaskOut};
 use crate::problem::{Answer, NO_TASK, Problem};
 use crate::service::Service;
 
@@ -50,34 +50,32 @@ struct ListQuery {
 }
 
 impl FilterIn {
-    /// The filter, and which of the pending are meant: ready, delayed or blocked.
-    pub(crate) fn meant(self) -> Answer<(TaskFilter, Option<&'static str>)> {
+    /// The filter. Ready and delayed are as of now.
+    pub(crate) fn meant(self) -> Answer<TaskFilter> {
         let short =
             |field: &str, said: Option<String>| said.map(|said| text(field, said, 512)).transpose();
-        let (state, part) = match self.state.as_deref() {
-            None => (None, None),
-            Some("ready") => (Some(TaskState::Pending), Some("ready")),
-            Some("delayed") => (Some(TaskState::Pending), Some("delayed")),
-            Some("blocked") => (Some(TaskState::Pending), Some("blocked")),
+        let every = TaskFilter::default();
+        let standing = match self.state.as_deref() {
+            None => every,
+            Some("ready") => every.ready(now()),
+            Some("delayed") => every.delayed(now()),
+            Some("blocked") => every.blocked(),
             Some(name) => match name.parse::<TaskState>() {
-                Ok(state) => (Some(state), None),
+                Ok(state) => TaskFilter { state: Some(state), ..every },
                 Err(_) => {
                     let why = "use ready, delayed, blocked, pending, processing, failed or done";
                     return Err(Problem::field("state", why));
                 }
             },
         };
-        let filter = TaskFilter {
+        Ok(TaskFilter {
             queue: self.queue.map(|name| queue("queue", &name)).transpose()?,
-            state,
             key: short("key", self.key)?,
             group: short("group", self.group)?,
             source: short("source", self.source)?,
             error_contains: short("error", self.error)?,
-            claims_over: None,
-            stood_at: None,
-        };
-        Ok((filter, part))
+            ..standing
+        })
     }
 }
 
@@ -118,7 +116,7 @@ pub(crate) async fn list(call: Call) -> Answer {
         source: query.source,
         error: query.error,
     };
-    let (mut filter, part) = filter.meant()?;
+    let mut filter = filter.meant()?;
     if filter.queue.is_none() {
         filter.queue = caller.only().cloned();
     }
@@ -127,13 +125,13 @@ pub(crate) async fn list(call: Call) -> Answer {
         service.known.expect(&service, queue).await?;
     }
     let request = ListRequest { filter, order, after, limit };
-    let narrow = Narrow { part, since, shape: None, looks: LOOKS };
+    let narrow = Narrow { since, shape: None, looks: LOOKS };
     let page = page(&service, &caller, request, narrow).await?;
     let queues = service.known.queues(&service).await?;
     let now = now();
-    let tasks: Vec<_> = page.0.iter().map(|task| TaskOut::of(task, &queues, now)).collect();
-    let next = page.1.map(|next| next.to_string());
-    call::json(StatusCode::OK, &PageOut { tasks, next })
+    let tasks: Vec<_> = page.tasks.iter().map(|task| TaskOut::of(task, &queues, now)).collect();
+    let next = page.next.map(|next| next.to_string());
+    call::json(StatusCode::OK, &PageOut { tasks, next, looked: page.looked })
 }
 
 /// A page of tasks. A struct: on the way through a value, payloads would change their
@@ -142,6 +140,7 @@ pub(crate) async fn list(call: Call) -> Answer {
 struct PageOut<'a> {
     tasks: Vec<TaskOut<'a>>,
     next: Option<String>,
+    looked: u64,
 }
 
 /// How long a page may be looked for.
@@ -150,8 +149,6 @@ const LOOKS: Duration = Duration::from_secs(2);
 /// What of a page no store looks for by itself, and for how long it is looked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Narrow<'a> {
-    /// Which of the pending.
-    pub(crate) part: Option<&'a str>,
     pub(crate) since: Option<Timestamp>,
     /// The shape of the error.
     pub(crate) shape: Option<&'a str>,
@@ -165,16 +162,17 @@ pub(crate) async fn page(
     caller: &Caller,
     mut request: ListRequest,
     narrow: Narrow<'_>,
-) -> Answer<(Vec<Task>, Option<TaskId>)> {
-    let (limit, now) = (request.limit, now());
-    let Narrow { part, since, shape, looks } = narrow;
+) -> Answer<Page> {
+    let limit = request.limit;
+    let Narrow { since, shape, looks } = narrow;
     let until = Instant::now() + looks;
     let shaped = |task: &Task| {
         shape.is_none_or(|shape| task.error.as_deref().is_some_and(|e| error_shape(e) == shape))
     };
-    let (mut tasks, mut bytes) = (Vec::new(), 0);
+    let (mut tasks, mut bytes, mut looked) = (Vec::new(), 0, 0);
     loop {
         let page = service.store.list(request.clone()).await?;
+        looked += page.looked;
         let mut next = page.next;
         for task in page.tasks {
             if let Some(since) = since
@@ -187,20 +185,19 @@ pub(crate) async fn page(
                 }
                 continue;
             }
-            let meant = part.is_none_or(|part| standing(&task, now) == part) && shaped(&task);
-            if caller.sees(&task) && meant {
+            if caller.sees(&task) && shaped(&task) {
                 bytes += task.payload.bytes.len();
                 let id = task.id;
                 tasks.push(task);
                 if bytes >= PAGE_BYTES {
-                    return Ok((tasks, Some(id)));
+                    return Ok(Page { tasks, next: Some(id), looked });
                 }
             }
         }
         request.after = next;
         request.limit = limit - tasks.len();
         if next.is_none() || request.limit == 0 || Instant::now() >= until {
-            return Ok((tasks, next));
+            return Ok(Page { tasks, next, looked });
         }
     }
 }

@@ -64,9 +64,6 @@ SELECT payload, NULL AS checksum, NULL AS checkpoint FROM gristmill_done WHERE i
 -- name: list_oldest
 SELECT * FROM gristmill_shown WHERE id > :from ORDER BY id LIMIT :limit;
 
--- name: list_newest
-SELECT * FROM gristmill_shown WHERE id < :from ORDER BY id DESC LIMIT :limit;
-
 -- name: list_failed_oldest
 SELECT s.* FROM gristmill_failed f CROSS JOIN gristmill_shown s ON s.id = f.id
  WHERE f.id > :from ORDER BY f.id LIMIT :limit;

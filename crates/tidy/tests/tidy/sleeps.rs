@@ -146,6 +146,12 @@ const SLEEPS: &[(&str, Why, usize, &str)] = &[
     ("crates/gristmill-postgres/tests/it/tls.rs", Why::Looks, 2, "connections of a server"),
     ("crates/gristmill-postgres/tests/it/traffic.rs", Why::Looks, 2, "`until`, and asks again"),
     (
+        "crates/gristmill-server/tests/it/dashboard/million.rs",
+        Why::Fixed,
+        1,
+        "a minute of an open overview, of which the cost is measured",
+    ),
+    (
         "crates/gristmill-server/tests/it/slow.rs",
         Why::Drives,
         1,

@@ -13,9 +13,9 @@ pub(crate) const STATES: [&str; 7] =
     ["ready", "delayed", "blocked", "pending", "processing", "failed", "done"];
 
 /// Names in an address, in the order in which they are written.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "queue", "state", "key", "group", "source", "error", "shape", "since", "over", "order",
-    "limit", "cursor",
+    "limit", "cursor", "looked",
 ];
 /// Those that no kept number tells apart.
 const UNCOUNTED: [&str; 7] = ["key", "group", "source", "error", "shape", "since", "over"];
@@ -29,8 +29,6 @@ pub(crate) struct Asked(Vec<(&'static str, String)>);
 /// The same, as the store takes it.
 pub(crate) struct Meant {
     pub(crate) filter: TaskFilter,
-    /// Which of the pending.
-    pub(crate) part: Option<&'static str>,
     pub(crate) since: Option<Timestamp>,
     /// The shape of the error.
     pub(crate) shape: Option<String>,
@@ -52,7 +50,7 @@ impl Asked {
 
     /// Whether it narrows what is shown.
     pub(crate) fn says_anything(&self) -> bool {
-        self.0.iter().any(|(name, _)| !matches!(*name, "cursor" | "limit" | "order"))
+        self.0.iter().any(|(name, _)| !matches!(*name, "cursor" | "looked" | "limit" | "order"))
     }
 
     /// Whether one of the filters that are folded away is set.
@@ -75,7 +73,7 @@ impl Asked {
             source: self.optional("source"),
             error: self.optional("error"),
         };
-        let (mut filter, part) = filter.meant()?;
+        let mut filter = filter.meant()?;
         let number = |name: &str, why: &str| {
             let said = self.optional(name).map(|said| said.parse::<u32>());
             said.transpose().map_err(|_| Problem::field(name, why.to_owned()))
@@ -90,7 +88,6 @@ impl Asked {
         };
         Ok(Meant {
             filter,
-            part,
             since: self.optional("since").map(|text| since(&text)).transpose()?,
             shape: self.optional("shape"),
             order,
@@ -140,19 +137,49 @@ impl Asked {
     /// The page that begins here.
     pub(crate) fn at(&self, cursor: Option<TaskId>) -> String {
         let cursor = cursor.map(|cursor| cursor.to_string());
-        query(self.but(&["cursor"]).chain([("cursor", cursor.as_deref())]))
+        query(self.but(&["cursor", "looked"]).chain([("cursor", cursor.as_deref())]))
+    }
+
+    /// The page that goes on with a look, which has looked at so many.
+    pub(crate) fn on(&self, cursor: TaskId, looked: u64) -> String {
+        let (cursor, looked) = (cursor.to_string(), looked.to_string());
+        let here = [("cursor", Some(cursor.as_str())), ("looked", Some(looked.as_str()))];
+        query(self.but(&["cursor", "looked"]).chain(here))
+    }
+
+    /// How many were looked at on the pages before this one.
+    pub(crate) fn looked(&self) -> u64 {
+        self.said("looked").parse().unwrap_or_default()
+    }
+
+    /// How many there are to look through.
+    pub(crate) fn among(&self, stats: &[QueueStats]) -> u64 {
+        match self.said("state") {
+            "failed" | "done" => Asked(
+                self.0
+                    .iter()
+                    .filter(|(name, _)| ["queue", "state"].contains(name))
+                    .cloned()
+                    .collect(),
+            )
+            .counted(stats)
+            .unwrap_or_default(),
+            _ => stats.iter().map(QueueStats::total).sum(),
+        }
     }
 
     /// The page that asks whether this is to be done to all that match.
     pub(crate) fn with_action(&self, action: Action) -> String {
         let action = ("action", Some(action.as_str()));
-        query([action].into_iter().chain(self.but(&["cursor", "order", "limit"])))
+        query([action].into_iter().chain(self.but(&["cursor", "looked", "order", "limit"])))
     }
 
     /// What is said, in words.
     pub(crate) fn words(&self) -> Vec<(&'static str, &str)> {
-        let shown =
-            self.0.iter().filter(|(name, _)| !matches!(*name, "cursor" | "order" | "limit"));
+        let shown = self
+            .0
+            .iter()
+            .filter(|(name, _)| !matches!(*name, "cursor" | "looked" | "order" | "limit"));
         shown.map(|(name, value)| (*name, value.as_str())).collect()
     }
 

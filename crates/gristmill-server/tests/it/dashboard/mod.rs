@@ -4,6 +4,7 @@ mod acting;
 mod browser;
 mod login;
 mod looking;
+mod million;
 mod strangers;
 mod vendored;
 

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::access::Door;
 use crate::connection::Connections;
-use crate::dashboard::{Shapes, Trends};
+use crate::dashboard::{Checked, Shapes, Trends};
 use crate::guard::Serves;
 use crate::held::Held;
 use crate::known::Known;
@@ -41,6 +41,8 @@ pub(crate) struct Service {
     pub(crate) trends: Trends,
     /// Failed tasks by error, for the pages.
     pub(crate) shapes: Shapes,
+    /// What clocks and leases said lately, for the pages.
+    pub(crate) checked: Checked,
     /// How long the audit log is kept, if anything was said.
     pub(crate) kept_audit: Option<Duration>,
     /// Whether pages only show.
@@ -76,6 +78,7 @@ impl Service {
             sampled: Sampled::default(),
             trends: Trends::default(),
             shapes: Shapes::default(),
+            checked: Checked::default(),
             read_only: options.read_only,
             kept_audit: options.kept_audit,
             connections: Arc::default(),

@@ -17,7 +17,19 @@ impl Mill {
         let mut found = store.diagnose().await?;
         let (queues, stats) = (store.queues().await?, store.stats().await?);
         found.extend(diagnose::queues(&queues, &stats, &store.workers().await?));
-        found.extend(self.ahead_of_the_clock().await?);
+        found.extend(self.clocks_and_leases().await?);
+        found.sort_by_key(|diagnosis| !diagnosis.grave);
+        Ok(found)
+    }
+
+    /// The part of it that tells of clocks that were or are wrong, and of leases that
+    /// nobody takes back. It reads two pages of tasks.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn clocks_and_leases(&self) -> Result<Vec<Diagnosis>, Error> {
+        let store = self.store();
+        let mut found = self.ahead_of_the_clock().await?;
         let clock = SystemClock::default();
         // The server's clock is asked between two looks at ours.
         let (before, theirs, after) = (clock.now(), self.now(&clock).await?, clock.now());
@@ -26,7 +38,6 @@ impl Mill {
         let limit = store.limits().page;
         let held = ListRequest { filter, limit, ..ListRequest::default() };
         found.extend(diagnose::leases(&store.list(held).await?.tasks, theirs));
-        found.sort_by_key(|diagnosis| !diagnosis.grave);
         Ok(found)
     }
 

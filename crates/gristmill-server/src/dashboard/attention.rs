@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gristmill::QueueStats;
-use gristmill::port::{CopyPause, Queue, WorkerView};
+use gristmill::port::{CopyPause, Diagnosis, Queue, WorkerView};
 
 use super::fields::query;
 use super::trend::Trend;
@@ -41,7 +41,12 @@ pub(crate) struct Known<'a> {
 }
 
 /// All of it, the grave things first.
-pub(crate) fn notices(queues: &[Known<'_>], workers: &[WorkerView], took: Duration) -> Vec<Notice> {
+pub(crate) fn notices(
+    queues: &[Known<'_>],
+    workers: &[WorkerView],
+    checked: &[Diagnosis],
+    took: Duration,
+) -> Vec<Notice> {
     let mut found: Vec<Notice> = Vec::new();
     if took > SLOW {
         found.push(Notice {
@@ -51,6 +56,7 @@ pub(crate) fn notices(queues: &[Known<'_>], workers: &[WorkerView], took: Durati
             link: "is it ready?",
         });
     }
+    found.extend(checked.iter().map(diagnosed));
     for known in queues {
         found.extend(waiting(known));
         found.extend(failing(known));
@@ -75,6 +81,27 @@ pub(crate) fn notices(queues: &[Known<'_>], workers: &[WorkerView], took: Durati
     }
     found.sort_by_key(|notice| !notice.grave);
     found
+}
+
+/// What `doctor` says of clocks and leases.
+fn diagnosed(one: &Diagnosis) -> Notice {
+    let (place, link) = match one.code {
+        "schedule_ahead" => ("schedules", "schedules"),
+        "tasks_ahead" => ("tasks?state=pending", "the newest tasks"),
+        _ => ("workers", "workers"),
+    };
+    let sentence = |text: &str| {
+        let mut letters = text.chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>())
+    };
+    let words: Vec<String> =
+        [&one.found, &one.remedy].into_iter().filter_map(|text| sentence(text)).collect();
+    Notice {
+        grave: one.grave,
+        words: format!("{}.", words.join(". ")),
+        place: place.to_owned(),
+        link,
+    }
 }
 
 fn ms(span: Duration) -> String {
@@ -178,7 +205,7 @@ mod tests {
         change(&mut stats, &mut queue);
         let trend = Trend::new(minutes, now());
         let known = Known { stats: &stats, queue: Some(&queue), trend: &trend, served: false };
-        let all = notices(&[known], &[], Duration::ZERO);
+        let all = notices(&[known], &[], &[], Duration::ZERO);
         all.into_iter().map(|notice| notice.words).collect()
     }
 
@@ -248,6 +275,14 @@ mod tests {
             said(failed, &[minute(2, 4), minute(20, 2)]),
             ["9 tasks of emails failed for good and wait for a person."]
         );
+    }
+
+    #[test]
+    fn what_the_doctor_says_of_clocks_is_said_here() {
+        let one = Diagnosis::grave("schedule_ahead", "it was wrong", "set it right");
+        let all = notices(&[], &[], &[one], Duration::ZERO);
+        assert_eq!(all[0].words, "It was wrong. Set it right.");
+        assert_eq!((all[0].place.as_str(), all[0].grave), ("schedules", true));
     }
 
     #[test]

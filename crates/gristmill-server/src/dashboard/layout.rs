@@ -19,6 +19,7 @@ pub(crate) enum Section {
     Schedules,
     Manager,
     Operations,
+    Audit,
     Put,
     Nowhere,
 }
@@ -33,6 +34,7 @@ const MENU: &[(Section, &str, &str, &str)] = &[
     (Section::Schedules, "Schedules", "schedules", "s"),
     (Section::Manager, "Manager", "manager", "m"),
     (Section::Operations, "Operations", "operations", "p"),
+    (Section::Audit, "Audit", "audit", "a"),
 ];
 
 /// What is special about a page.

@@ -11,7 +11,9 @@
 
 mod assets;
 mod attention;
+mod audit;
 mod chart;
+mod checked;
 mod failed;
 mod fields;
 mod flash;
@@ -44,6 +46,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 
+pub(crate) use checked::Checked;
 pub(crate) use failed::Shapes;
 pub(crate) use trend::Trends;
 use view::View;
@@ -98,6 +101,7 @@ pages! {
     GET "/operations" operations::page;
     GET "/operations/{id}" operations::one;
     POST "/operations/{id}/stop" operations::stop;
+    GET "/audit" audit::page;
     GET "/live/events" looked::events;
     GET "/live/minutes" looked::minutes;
 }

@@ -94,6 +94,7 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
     let workers = service.store.workers().await?;
     let serving = processors(&workers, &service.sampled.seen());
     let rows = rows(&service, &stats, queues, &serving).await?;
+    let checked = service.checked.of(&service).await;
     let known: Vec<Known<'_>> = rows
         .iter()
         .map(|row| Known {
@@ -103,7 +104,7 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
             served: !row.processors.is_none(),
         })
         .collect();
-    let notices = attention::notices(&known, &workers, took);
+    let notices = attention::notices(&known, &workers, &checked, took);
     let body = html! {
         h1 { "Overview" }
         @if stats.is_empty() {

@@ -247,3 +247,36 @@ async fn a_task_is_put_and_put_again_edited() {
     assert!(follow(&site, "/put", fields).await.text.contains("Task 2"));
     assert_eq!(site.mill.inspect().task("1".parse().unwrap()).await.unwrap(), None, "resolved");
 }
+
+#[tokio::test]
+async fn what_was_done_by_hand_is_listed() {
+    let site = Site::with(&["a"]).await;
+    let none = page(&site, "/audit").await.text;
+    assert!(
+        none.contains("Nothing was done by hand") && none.contains("gristmill audit"),
+        "{none}"
+    );
+    let id = put(&site, "a", &json!({ "payload": 1 })).await;
+    fail(&site, "a", "no").await;
+    let retry = "action=retry&note=the+%3Cb%3Eserver%3C%2Fb%3E+is+back";
+    follow(&site, &format!("/tasks/{id}/act"), retry).await;
+    for _ in 0..101 {
+        site.post("/v1/queues/a/pause", r#"{"by":"ada"}"#).await;
+    }
+    let first = page(&site, "/audit").await.text;
+    assert_eq!(first.matches("queues.pause").count(), 100, "{first}");
+    assert!(
+        first.contains("<td class=\"text\">ada</td>") && first.contains("<td>http</td>"),
+        "{first}"
+    );
+    let next = first.split("rel=\"next\"").next().unwrap().rsplit("href=\"").next().unwrap();
+    let next = next.split('"').next().unwrap().replace("./", "/");
+    let second = page(&site, &next).await.text;
+    for words in
+        ["tasks.retry", "the &lt;b&gt;server&lt;/b&gt; is back", "<td>dashboard</td>", "First page"]
+    {
+        assert!(second.contains(words), "{words}\n{second}");
+    }
+    assert_eq!(page(&site, "/audit?after=").await.status, 200);
+    assert_eq!(page(&site, &format!("/audit?after={}", "x".repeat(65))).await.status, 422);
+}

@@ -194,7 +194,7 @@ async fn ground() -> Site {
     site
 }
 
-const PAGES: [(&str, &str); 12] = [
+const PAGES: [(&str, &str); 13] = [
     ("overview", "/"),
     ("tasks", "/tasks"),
     ("task", "/tasks/1"),
@@ -205,6 +205,7 @@ const PAGES: [(&str, &str); 12] = [
     ("schedules", "/schedules"),
     ("manager", "/manager"),
     ("operations", "/operations"),
+    ("audit", "/audit"),
     ("put", "/put"),
     ("nothing", "/no/such/page"),
 ];

@@ -77,7 +77,7 @@ async fn seed(mill: &Mill) {
     put(mill, "other", left, task).await;
 }
 
-const PAGES: [&str; 38] = [
+const PAGES: [&str; 39] = [
     "/",
     "/tasks",
     "/tasks?order=oldest",
@@ -114,6 +114,7 @@ const PAGES: [&str; 38] = [
     "/queues",
     "/queues/bulk",
     "/workers",
+    "/audit",
     "/tasks/all?state=failed&action=retry",
     "/tasks/all?state=failed&error=user&action=retry",
 ];

@@ -169,7 +169,8 @@ async fn what_was_stored_is_shown_and_never_run() {
         assert!(shown.contains("Last error"), "{shown}");
         assert!(!text.contains("<script>") || !shown.contains(&text), "{text}");
     }
-    for path in ["/", "/tasks?limit=500", "/operations", "/failed", "/queues", "/workers"] {
+    for path in ["/", "/tasks?limit=500", "/operations", "/audit", "/failed", "/queues", "/workers"]
+    {
         page(&site, path).await;
     }
 }

@@ -14,6 +14,20 @@ use crate::QueueName;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct WakeMark(u64);
 
+impl WakeMark {
+    /// The mark of this number: for a store that has it from elsewhere.
+    #[must_use]
+    pub const fn at(number: u64) -> Self {
+        WakeMark(number)
+    }
+
+    /// Its number. Of two marks of one store the later one has no smaller one.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// The in-process half of a store's `wait`.
 #[derive(Debug, Default)]
 pub struct WakeSignal {

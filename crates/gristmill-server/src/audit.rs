@@ -11,7 +11,7 @@ use gristmill::{Mill, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// The kind of their documents.
-const KIND: &str = "audit";
+pub(crate) const LOG: &str = "audit";
 /// How long they are kept unless said otherwise, and how many at most.
 pub(crate) const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 const KEPT_MAX: usize = 20_000;
@@ -76,12 +76,8 @@ impl Audit {
         }
         let body = serde_json::to_string(&deed)
             .map_err(|error| StoreError::corrupt(format!("a line of the audit log: {error}")))?;
-        let change = DocumentChange {
-            kind: KIND.to_owned(),
-            name: name()?,
-            expects: None,
-            body: Some(body),
-        };
+        let change =
+            DocumentChange { kind: LOG.to_owned(), name: name()?, expects: None, body: Some(body) };
         self.0.save_document(change).await.map(drop)
     }
 
@@ -105,7 +101,7 @@ impl Audit {
         after: Option<String>,
         limit: usize,
     ) -> Result<Vec<AuditLine>, StoreError> {
-        let list = DocumentList { kind: KIND.to_owned(), after, limit: limit.min(LISTED) };
+        let list = DocumentList { kind: LOG.to_owned(), after, limit: limit.min(LISTED) };
         Ok(self.0.documents(list).await?.iter().map(line).collect())
     }
 
@@ -114,7 +110,7 @@ impl Audit {
         let (mut after, mut seen, mut forgotten) = (None, 0, 0);
         let mut newest = None;
         loop {
-            let list = DocumentList { kind: KIND.to_owned(), after, limit: LISTED };
+            let list = DocumentList { kind: LOG.to_owned(), after, limit: LISTED };
             let page = self.0.documents(list).await?;
             let last = page.last().map(|document| document.name.clone());
             // By both clocks, the store's and ours: one alone may be years ahead.
@@ -138,7 +134,7 @@ impl Audit {
 
     async fn remove(&self, document: &Document) -> Result<(), StoreError> {
         let change = DocumentChange {
-            kind: KIND.to_owned(),
+            kind: LOG.to_owned(),
             name: document.name.clone(),
             expects: Some(document.version),
             body: None,

@@ -5,12 +5,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use gristmill::QueueName;
 use gristmill::port::Token;
+use gristmill::{QueueName, StoreError};
 
 use crate::access::Caller;
 use crate::limits::LEASED;
-use crate::problem::Answer;
 use crate::service::Service;
 
 /// Claims that were made here lately.
@@ -45,7 +44,11 @@ impl Leased {
 
 /// Whether a claim is of a queue that is not the caller's. One of which nothing is open
 /// is nobody's: the store will say so.
-pub(crate) async fn is_foreign(service: &Service, caller: &Caller, token: Token) -> Answer<bool> {
+pub(crate) async fn is_foreign(
+    service: &Service,
+    caller: &Caller,
+    token: Token,
+) -> Result<bool, StoreError> {
     if !caller.is_limited() {
         return Ok(false);
     }

@@ -122,8 +122,13 @@ fn described(route: &Route) -> Value {
         "responses": answers,
         "security": security(route.rule),
     });
-    if let (Rule::Needs(scope), Value::Object(fields)) = (route.rule, &mut said) {
+    if let (Rule::Needs(scope) | Rule::Whole(scope), Value::Object(fields)) =
+        (route.rule, &mut said)
+    {
         fields.insert("x-scope".to_owned(), json!(scope.as_str()));
+        if route.rule == Rule::Whole(scope) {
+            fields.insert("x-queues".to_owned(), json!("all"));
+        }
     }
     if let (Some(body), Value::Object(fields)) = (route.body, &mut said) {
         let mut content = json!({ "application/json": { "schema": reference(body) } });
@@ -144,7 +149,7 @@ fn described(route: &Route) -> Value {
 fn security(rule: Rule) -> Value {
     match rule {
         Rule::Open => json!([]),
-        Rule::Any | Rule::Needs(_) => json!([{ "token": [] }, {}]),
+        Rule::Any | Rule::Needs(_) | Rule::Whole(_) => json!([{ "token": [] }, {}]),
     }
 }
 

@@ -52,6 +52,7 @@ kinds! {
     UNDONE = 409 "undone", "Another task of the same atomic put was not taken, so none was.", "See 'answers' for the one at fault.";
     TOKEN_IN_USE = 409 "token_in_use", "This token holds a claim that cannot be shown again.", "Claim with a fresh token; its tasks come back when the lease ends.";
     TOO_MANY_OPERATIONS = 409 "too_many_operations", "As many operations as may be are not over yet.", "Wait for them, or stop some: POST /v1/operations/{id}/stop.";
+    PORT_VERSION = 409 "port_version", "The client and the service are of different times.", "Update the service first, then its clients.";
     OVERLAPS = 409 "overlaps", "The task of the schedule's last fire still stands.", "Wait for it, or cancel it.";
     TOO_LARGE = 413 "body_too_large", "The body is too large.", "Send less at once: GET /v1 tells the limits.";
     PAYLOAD_TOO_LARGE = 413 "payload_too_large", "The payload is too large.", "Put a reference to the data instead of the data.";

@@ -16,8 +16,8 @@ use crate::dashboard;
 use crate::openapi;
 use crate::problem::{Answer, NO_ROUTE, Problem, WRONG_METHOD};
 use crate::route::{
-    about, audit, claims, events, extensions, health, operate, put, queues, schedules, settlements,
-    stats, tasks,
+    about, audit, claims, events, extensions, health, operate, port, put, queues, schedules,
+    settlements, stats, tasks,
 };
 use crate::service::Service;
 
@@ -45,6 +45,12 @@ impl Route {
     /// Whether it is what operators do: each is written down.
     fn is_a_deed(&self) -> bool {
         self.rule == Rule::Needs(Scope::Admin) && self.method != "GET"
+    }
+
+    /// Whether it is one of the store's verbs: those that operators do say themselves what
+    /// they are called.
+    fn is_of_port(&self) -> bool {
+        self.path.starts_with("/v1/port/")
     }
 
     /// What it is called in the audit log: `queues.pause`, `tasks.retry`,
@@ -88,6 +94,8 @@ macro_rules! routes {
     (@rule work) => { Rule::Needs(Scope::Work) };
     (@rule read) => { Rule::Needs(Scope::Read) };
     (@rule admin) => { Rule::Needs(Scope::Admin) };
+    (@rule all_read) => { Rule::Whole(Scope::Read) };
+    (@rule all_admin) => { Rule::Whole(Scope::Admin) };
     (@body) => { None };
     (@body $body:literal) => { Some($body) };
 }
@@ -139,6 +147,48 @@ routes! {
     GET "/v1/audit" [admin] audit::list, "What operators did, the newest first", query ["after": "string", "limit": "integer"],
         answers [200 "AuditLines"];
     GET "/v1/events" [read] events::events, "What happens, as server-sent events", answers [200 "text/event-stream"];
+    GET "/v1/port" [any] port::about, "What gristmill's own clients ask first", answers [200 "PortValue"];
+    POST "/v1/port/put" [put] port::put, "The store's verb put, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/claim" [work] port::claim, "The store's verb claim, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/settle" [work] port::settle, "The store's verb settle, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/extend" [work] port::extend, "The store's verb extend, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/checkpoint" [work] port::checkpoint, "The store's verb checkpoint, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/endings" [all_read] port::endings, "The store's verb endings, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/wait_ended" [all_read] port::wait_ended, "The store's verb wait_ended, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/open_under" [work] port::open_under, "The store's verb open_under, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/reclaim" [work] port::reclaim, "The store's verb reclaim, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/sweep" [work] port::sweep, "The store's verb sweep, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/reach" [work] port::reach, "The store's verb reach, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/wait" [work] port::wait, "The store's verb wait, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/find" [read] port::find, "The store's verb find, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/get" [read] port::get, "The store's verb get, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/list" [read] port::list, "The store's verb list, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/operate" [all_admin] port::operate, "The store's verb operate, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/import" [all_admin] port::import, "The store's verb import, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/declare_queue" [all_admin] port::declare_queue, "The store's verb declare_queue, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/override_queue" [all_admin] port::override_queue, "The store's verb override_queue, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/reset_queue" [all_admin] port::reset_queue, "The store's verb reset_queue, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/pause_queue" [all_admin] port::pause_queue, "The store's verb pause_queue, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/register_contract" [all_admin] port::register_contract, "The store's verb register_contract, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/queues" [work] port::queues, "The store's verb queues, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/stats" [read] port::stats, "The store's verb stats, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/minutes" [read] port::minutes, "The store's verb minutes, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/declare_schedule" [all_admin] port::declare_schedule, "The store's verb declare_schedule, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/schedules" [read] port::schedules, "The store's verb schedules, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/remove_schedule" [all_admin] port::remove_schedule, "The store's verb remove_schedule, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/pause_schedule" [all_admin] port::pause_schedule, "The store's verb pause_schedule, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/fire" [all_admin] port::fire, "The store's verb fire, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/campaign" [all_admin] port::campaign, "The store's verb campaign, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/resign" [all_admin] port::resign, "The store's verb resign, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/report_worker" [work] port::report_worker, "The store's verb report_worker, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/forget_worker" [work] port::forget_worker, "The store's verb forget_worker, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/workers" [all_read] port::workers, "The store's verb workers, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/publish_assignment" [all_admin] port::publish_assignment, "The store's verb publish_assignment, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/assignment" [work] port::assignment, "The store's verb assignment, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/document" [all_admin] port::document, "The store's verb document, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/documents" [all_admin] port::documents, "The store's verb documents, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/save_document" [all_admin] port::save_document, "The store's verb save_document, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
+    POST "/v1/port/diagnose" [all_admin] port::diagnose, "The store's verb diagnose, for gristmill's own clients", body "PortValue", answers [200 "PortValue"], problems [404, 409, 500];
     GET "/livez" [open] health::livez, "Whether the process answers", answers [200 "Live"];
     GET "/readyz" [open] health::readyz, "Whether the store answers", answers [200 "Ready"];
     GET "/metrics" [read] health::metrics, "Numbers for Prometheus", answers [200 "text/plain"];
@@ -187,7 +237,8 @@ fn served(service: Arc<Service>, filter: MethodFilter, route: &'static Route) ->
             Err(problem) => return (*problem).into_response(),
         };
         let limited = caller.is_limited();
-        let deed = route.is_a_deed().then(|| (service.clone(), caller.clone()));
+        let is_told = route.is_a_deed() || route.is_of_port();
+        let deed = is_told.then(|| (service.clone(), caller.clone()));
         let target = params.first().map(|(_, value)| value.clone());
         let call = Call { service, caller, params, request };
         let answer = match call.expect_path(route.rule) {
@@ -196,13 +247,19 @@ fn served(service: Arc<Service>, filter: MethodFilter, route: &'static Route) ->
         };
         if let (true, Some((service, caller))) = (answer.is_ok(), deed) {
             let mut deed = caller.deed();
-            deed.action = route.action();
-            deed.via = "http".to_owned();
-            if route.path.starts_with("/v1/queues/") {
-                deed.queue.clone_from(&target);
+            if route.is_of_port() {
+                deed.via = "port".to_owned();
+            } else {
+                deed.action = route.action();
+                deed.via = "http".to_owned();
+                if route.path.starts_with("/v1/queues/") {
+                    deed.queue.clone_from(&target);
+                }
+                deed.target = deed.target.or(target);
             }
-            deed.target = deed.target.or(target);
-            Audit::of(&service.mill).tell(deed).await;
+            if !deed.action.is_empty() {
+                Audit::of(&service.mill).tell(deed).await;
+            }
         }
         answer.unwrap_or_else(|problem| {
             let problem = if limited { problem.without_suggestion() } else { problem };

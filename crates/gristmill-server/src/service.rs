@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use gristmill::port::{Clock, SystemClock, Token};
 use gristmill::{Mill, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -49,6 +50,8 @@ pub(crate) struct Service {
     pub(crate) read_only: bool,
     pub(crate) connections: Arc<Connections>,
     pub(crate) operations: Operations,
+    /// Which service this is: its marks are nobody else's.
+    pub(crate) epoch: String,
     /// Where the next claim of several queues begins.
     rotation: AtomicUsize,
     stopping: watch::Receiver<bool>,
@@ -82,6 +85,7 @@ impl Service {
             read_only: options.read_only,
             kept_audit: options.kept_audit,
             connections: Arc::default(),
+            epoch: epoch(),
             rotation: AtomicUsize::new(0),
             stopping,
             bodies: Arc::new(Semaphore::new(BODIES_BYTES)),
@@ -148,4 +152,10 @@ impl Service {
     pub(crate) fn answered(&self) -> impl Iterator<Item = (usize, u64)> {
         self.answered.iter().enumerate().map(|(at, n)| (at + 1, n.load(Ordering::Relaxed)))
     }
+}
+
+/// A name that no other service has; where there is no chance, by the time of the start.
+fn epoch() -> String {
+    let random = Token::random().map(|token| token.to_string());
+    random.unwrap_or_else(|_| SystemClock::default().now().as_micros().to_string())
 }

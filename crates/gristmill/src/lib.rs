@@ -124,6 +124,8 @@ mod pages {
     struct Metrics;
     #[doc = include_str!("../../../docs/postgres.md")]
     struct Postgres;
+    #[doc = include_str!("../../../docs/remote.md")]
+    struct Remote;
     #[doc = include_str!("../../../docs/schedules.md")]
     struct Schedules;
     #[doc = include_str!("../../../docs/flow.md")]

@@ -34,8 +34,8 @@ impl std::fmt::Debug for Mill {
 
 impl Mill {
     /// Opens the store that the URL names, creating it if it is not there:
-    /// `memory:`, `sqlite://path`, `files://folder` or
-    /// `postgres://host/database`.
+    /// `memory:`, `sqlite://path`, `files://folder`, `postgres://host/database`, or
+    /// the `http://host:4747` of a service (with the feature `remote`).
     ///
     /// # Errors
     /// When the URL names no store, or the store cannot be opened: no

@@ -1,7 +1,7 @@
 //! Opening a store by its URL, as far as this program was built with it, and what
 //! each kind has beyond the port.
 
-#[cfg(any(feature = "sqlite", feature = "files", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "files", feature = "postgres", feature = "remote"))]
 use std::sync::Arc;
 
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
@@ -10,6 +10,8 @@ use gristmill_core::{Clock, StoreError, Timestamp};
 use gristmill_files::FilesStore;
 #[cfg(feature = "postgres")]
 use gristmill_postgres::PostgresStore;
+#[cfg(feature = "remote")]
+use gristmill_remote::Remote;
 #[cfg(feature = "sqlite")]
 use gristmill_sqlite::SqliteStore;
 
@@ -24,11 +26,20 @@ pub(crate) struct Extras {
     files: Option<Arc<FilesStore>>,
     #[cfg(feature = "postgres")]
     postgres: Option<Arc<PostgresStore>>,
+    #[cfg(feature = "remote")]
+    remote: Option<Arc<Remote>>,
 }
+
+/// The variable of the environment that holds a service's token.
+#[cfg(feature = "remote")]
+const TOKEN: &str = "GRISTMILL_TOKEN";
+/// How they begin: workers written in shell have a claim's token under the same name.
+#[cfg(feature = "remote")]
+const TOKENS: &str = "gristmill_";
 
 /// Opens what the URL names.
 #[cfg_attr(
-    not(any(feature = "sqlite", feature = "files", feature = "postgres")),
+    not(any(feature = "sqlite", feature = "files", feature = "postgres", feature = "remote")),
     expect(unused_variables, reason = "memory is always made anew")
 )]
 pub(crate) async fn open(url: &StoreUrl, create: bool) -> Result<Mill, Error> {
@@ -54,6 +65,14 @@ pub(crate) async fn open(url: &StoreUrl, create: bool) -> Result<Mill, Error> {
             let options = gristmill_postgres::Options { migrate: create, ..Default::default() };
             let opened = PostgresStore::open(url.reveal(), options).await?;
             Ok(Mill::over_postgres(Arc::new(opened)))
+        }
+        #[cfg(feature = "remote")]
+        StoreUrl::Remote(address) => {
+            // Where the URL has none: one that is not in a list of processes.
+            let token = std::env::var(TOKEN).ok().filter(|token| token.starts_with(TOKENS));
+            let options = gristmill_remote::Options::default();
+            let opened = Remote::open(address.or_token(token), options).await?;
+            Ok(Mill::over_remote(Arc::new(opened)))
         }
     }
 }
@@ -133,17 +152,46 @@ impl Mill {
     }
 }
 
+#[cfg(feature = "remote")]
 impl Mill {
+    /// A mill over the opened store of a service.
+    #[must_use]
+    pub fn over_remote(remote: Arc<Remote>) -> Self {
+        let mut mill = Self::over(remote.clone());
+        mill.extras.remote = Some(remote);
+        mill
+    }
+
+    /// The store of a service, where it is one.
+    #[must_use]
+    pub fn remote(&self) -> Option<&Arc<Remote>> {
+        self.extras.remote.as_ref()
+    }
+}
+
+impl Mill {
+    /// Now, by the clock that decides what is due.
+    ///
+    /// # Errors
+    /// When the store cannot answer.
+    pub async fn time(&self) -> Result<Timestamp, StoreError> {
+        self.now(&gristmill_core::SystemClock::default()).await
+    }
+
     /// Now, by the clock that decides what is due: on a server its own, elsewhere
     /// the one that this process has.
     #[cfg_attr(
-        not(feature = "postgres"),
+        not(any(feature = "postgres", feature = "remote")),
         expect(clippy::unused_async, reason = "only a server has to be asked")
     )]
     pub(crate) async fn now(&self, ours: &dyn Clock) -> Result<Timestamp, StoreError> {
         #[cfg(feature = "postgres")]
         if let Some(server) = self.postgres() {
             return server.time().await;
+        }
+        #[cfg(feature = "remote")]
+        if let Some(service) = self.remote() {
+            return service.time().await;
         }
         Ok(ours.now())
     }

@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 #[cfg(feature = "postgres")]
 use gristmill_postgres::PostgresUrl;
+#[cfg(feature = "remote")]
+use gristmill_remote::Address;
 
 /// Which store is meant. Neither its text nor its debug form shows a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,9 @@ pub enum StoreUrl {
     /// `postgres://user@host/database`, a schema of a database.
     #[cfg(feature = "postgres")]
     Postgres(PostgresUrl),
+    /// `http://host` or `https://host`, the store of a service.
+    #[cfg(feature = "remote")]
+    Remote(Address),
 }
 
 impl StoreUrl {
@@ -36,6 +41,8 @@ impl StoreUrl {
         match self {
             #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => url.reveal().to_owned(),
+            #[cfg(feature = "remote")]
+            StoreUrl::Remote(address) => address.reveal(),
             #[allow(unreachable_patterns, reason = "it depends on the features")]
             other => other.to_string(),
         }
@@ -47,6 +54,8 @@ impl StoreUrl {
         match self {
             #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => url.is_shown_whole(),
+            #[cfg(feature = "remote")]
+            StoreUrl::Remote(address) => address.is_shown_whole(),
             #[allow(unreachable_patterns, reason = "it depends on the features")]
             _ => true,
         }
@@ -59,7 +68,8 @@ impl StoreUrl {
 #[error("{0}")]
 pub struct StoreUrlError(String);
 
-const KNOWN: &str = "use memory:, sqlite://PATH, files://FOLDER or postgres://HOST/DATABASE";
+const KNOWN: &str =
+    "use memory:, sqlite://PATH, files://FOLDER, postgres://HOST/DATABASE or http://HOST:PORT";
 
 impl FromStr for StoreUrl {
     type Err = StoreUrlError;
@@ -80,6 +90,9 @@ impl FromStr for StoreUrl {
         }
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             return postgres(url);
+        }
+        if url.starts_with("http://") || url.starts_with("https://") {
+            return remote(url);
         }
         // Before '://' stands a word, elsewhere anything may stand before a ':'.
         let scheme = url.split_once("://").map(|(scheme, _)| scheme);
@@ -117,6 +130,17 @@ fn postgres(url: &str) -> Result<StoreUrl, StoreUrlError> {
     read.map(StoreUrl::Postgres).map_err(|error| StoreUrlError(error.to_string()))
 }
 
+#[cfg(feature = "remote")]
+fn remote(url: &str) -> Result<StoreUrl, StoreUrlError> {
+    let read = url.parse::<Address>();
+    read.map(StoreUrl::Remote).map_err(|error| StoreUrlError(error.to_string()))
+}
+
+#[cfg(not(feature = "remote"))]
+fn remote(_: &str) -> Result<StoreUrl, StoreUrlError> {
+    wrong("this program was built without services: build gristmill with the feature 'remote'")
+}
+
 #[cfg(not(feature = "sqlite"))]
 fn sqlite(_: &str) -> Result<StoreUrl, StoreUrlError> {
     wrong("this program was built without SQLite: build gristmill with the feature 'sqlite'")
@@ -142,6 +166,8 @@ impl fmt::Display for StoreUrl {
             StoreUrl::Memory => f.write_str("memory:"),
             #[cfg(feature = "postgres")]
             StoreUrl::Postgres(url) => fmt::Display::fmt(url, f),
+            #[cfg(feature = "remote")]
+            StoreUrl::Remote(address) => fmt::Display::fmt(address, f),
             #[cfg(feature = "sqlite")]
             StoreUrl::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
             #[cfg(feature = "files")]

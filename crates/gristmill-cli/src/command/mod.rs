@@ -327,6 +327,11 @@ impl Command {
 
 /// Writes down what an operator did from here.
 async fn tell(mill: &Mill, by: &str, action: &str, more: Deed) {
+    // A service writes down what is done through it, with the token that was shown.
+    #[cfg(feature = "remote")]
+    if mill.remote().is_some() {
+        return;
+    }
     let (action, via) = (action.to_owned(), "cli".to_owned());
     Log::of(mill).tell(Deed { action, via, by: Some(by.to_owned()), ..more }).await;
 }

@@ -31,6 +31,7 @@ mod postgres_defaults;
 mod python;
 mod readme;
 mod reload;
+mod remote;
 mod round_trip;
 mod schedules;
 mod secret;

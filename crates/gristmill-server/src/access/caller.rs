@@ -101,6 +101,17 @@ impl Caller {
         Err(Problem::new(&FORBIDDEN, why).at("queue").challenged(insufficient(scope)))
     }
 
+    /// Refuses who has not this scope for every queue.
+    pub(crate) fn expect_whole(&self, scope: Scope) -> Answer<()> {
+        self.expect(scope)?;
+        if !self.is_limited() {
+            return Ok(());
+        }
+        let name = self.name().unwrap_or_default();
+        let why = format!("token '{name}' is for some queues, and this is about all of them");
+        Err(Problem::new(&FORBIDDEN, why).challenged(insufficient(scope)))
+    }
+
     /// Who acts, for what is written down: what was said, else the token's name.
     pub(crate) fn acts_as(&self, said: Option<String>) -> Option<String> {
         let by = said.or_else(|| self.name().map(str::to_owned));

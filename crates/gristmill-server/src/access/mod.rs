@@ -30,4 +30,5 @@ pub(crate) use rule::Rule;
 pub use scope::{Scope, ScopeError};
 pub use secret::Secret;
 pub(crate) use sessions::LASTS;
+pub(crate) use tokens::TOKENS;
 pub use tokens::{NewToken, TokenError, Tokens};

@@ -13,6 +13,9 @@ pub(crate) enum Rule {
     Any,
     /// Whoever has this scope, for the queues it is about.
     Needs(Scope),
+    /// Whoever has this scope, for every queue: it is about all of them at once, or about
+    /// none.
+    Whole(Scope),
 }
 
 impl Rule {
@@ -21,7 +24,7 @@ impl Rule {
         match self {
             Rule::Open => "open",
             Rule::Any => "any token",
-            Rule::Needs(scope) => scope.as_str(),
+            Rule::Needs(scope) | Rule::Whole(scope) => scope.as_str(),
         }
     }
 
@@ -30,6 +33,7 @@ impl Rule {
         match self {
             Rule::Open | Rule::Any => Ok(()),
             Rule::Needs(scope) => caller.expect(scope),
+            Rule::Whole(scope) => caller.expect_whole(scope),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::scope::Scope;
 use super::secret::Secret;
 
 /// The kind of their documents.
-const KIND: &str = "token";
+pub(crate) const TOKENS: &str = "token";
 /// Most tokens of a store: all are looked through for each request.
 const TOKENS_MAX: usize = 1_000;
 /// Longest life of a token that has an end.
@@ -105,7 +105,7 @@ impl Tokens {
         let secret = Secret::random()?;
         let record = Record::new(&secret.digest(), &token, now);
         let change = DocumentChange {
-            kind: KIND.to_owned(),
+            kind: TOKENS.to_owned(),
             name: token.name.clone(),
             expects: None,
             body: Some(record.text()?),
@@ -133,9 +133,9 @@ impl Tokens {
     /// When the store cannot answer.
     pub async fn revoke(&self, name: &str) -> Result<bool, StoreError> {
         loop {
-            let Some(document) = self.0.document(KIND, name).await? else { return Ok(false) };
+            let Some(document) = self.0.document(TOKENS, name).await? else { return Ok(false) };
             let change = DocumentChange {
-                kind: KIND.to_owned(),
+                kind: TOKENS.to_owned(),
                 name: name.to_owned(),
                 expects: Some(document.version),
                 body: None,
@@ -152,12 +152,12 @@ impl Tokens {
     /// # Errors
     /// When the store cannot answer.
     pub async fn any(&self) -> Result<bool, StoreError> {
-        let list = DocumentList { kind: KIND.to_owned(), after: None, limit: 1 };
+        let list = DocumentList { kind: TOKENS.to_owned(), after: None, limit: 1 };
         Ok(!self.0.documents(list).await?.is_empty())
     }
 
     async fn documents(&self) -> Result<Vec<Document>, StoreError> {
-        let list = DocumentList { kind: KIND.to_owned(), after: None, limit: TOKENS_MAX };
+        let list = DocumentList { kind: TOKENS.to_owned(), after: None, limit: TOKENS_MAX };
         self.0.documents(list).await
     }
 

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
 use axum::http::StatusCode;
+use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
@@ -35,10 +36,15 @@ pub(crate) async fn claim(call: Call) -> Answer {
     }
     let text = serde_json::to_vec(&ClaimOut::of(caught.claim(), &queues))
         .map_err(|error| Problem::new(&FAULT, error.to_string()))?;
-    let body = Handed { text: Some(text.into()), receipt: caught.receipt() };
+    Ok(handed(text.into(), caught.receipt()))
+}
+
+/// The answer with a claim's text.
+pub(crate) fn handed(text: Bytes, receipt: Receipt) -> Response {
+    let body = Handed { text: Some(text), receipt };
     let mut response = call::json_text(StatusCode::OK, Bytes::new());
     *response.body_mut() = Body::new(body);
-    Ok(response)
+    response
 }
 
 /// A claim's text. Dropped before it was taken up for sending, the claim is given

@@ -1,6 +1,7 @@
 //! `POST /v1/extensions` and `/v1/claims/{token}/extend`: more time under leases.
 
 use axum::http::StatusCode;
+use gristmill::StoreError;
 use gristmill::port::{ExtendAnswer, Extension};
 
 use super::now;
@@ -37,23 +38,31 @@ async fn extend(
     caller: &Caller,
     extensions: Vec<Extension>,
 ) -> Answer<Vec<ExtensionOut>> {
-    if extensions.is_empty() {
-        return Ok(Vec::new());
-    }
+    // Before the store is asked, so that nobody is told of a later end than it has.
+    let now = now();
+    let answers = prolonged(service, caller, &extensions).await?;
+    let each = extensions.into_iter().zip(answers);
+    Ok(each.map(|(extension, answer)| ExtensionOut::of(extension, answer, now)).collect())
+}
+
+/// Prolongs those that are the caller's.
+pub(crate) async fn prolonged(
+    service: &Service,
+    caller: &Caller,
+    extensions: &[Extension],
+) -> Result<Vec<ExtendAnswer>, StoreError> {
     let mut foreign = Vec::with_capacity(extensions.len());
-    for extension in &extensions {
+    for extension in extensions {
         foreign.push(is_foreign(service, caller, extension.token).await?);
     }
     let ours = extensions.iter().zip(&foreign).filter(|(_, foreign)| !**foreign);
     let ours: Vec<Extension> = ours.map(|(extension, _)| *extension).collect();
-    // Before the store is asked, so that nobody is told of a later end than it has.
-    let now = now();
     let answers = if ours.is_empty() { Vec::new() } else { service.store.extend(ours).await? };
     let mut answers = answers.into_iter();
-    let each = extensions.into_iter().zip(foreign).map(|(extension, foreign)| {
+    let each = foreign.into_iter().map(|foreign| {
         // As if there were no such lease.
         let answer = if foreign { None } else { answers.next() };
-        ExtensionOut::of(extension, answer.unwrap_or(ExtendAnswer::LeaseLost), now)
+        answer.unwrap_or(ExtendAnswer::LeaseLost)
     });
     Ok(each.collect())
 }

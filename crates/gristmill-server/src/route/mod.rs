@@ -8,6 +8,7 @@ pub(crate) mod extensions;
 pub(crate) mod health;
 pub(crate) mod operate;
 pub(crate) mod poll;
+pub(crate) mod port;
 pub(crate) mod put;
 pub(crate) mod queues;
 pub(crate) mod schedules;

@@ -26,7 +26,7 @@ pub(crate) struct Caught {
 }
 
 impl Caught {
-    fn new(service: Arc<Service>, claim: Claim) -> Self {
+    pub(crate) fn new(service: Arc<Service>, claim: Claim) -> Self {
         let ids: Vec<TaskId> = claim.tasks.iter().map(|task| task.id).collect();
         let open = (!ids.is_empty()).then_some((claim.token, ids));
         Caught { service, open, claim }

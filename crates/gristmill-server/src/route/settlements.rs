@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use gristmill::port::{SettleAnswer, Settlement};
+use gristmill::{StoreError, TaskId};
 
 use crate::access::{Caller, Scope};
 use crate::call::{self, Call};
@@ -24,14 +25,7 @@ pub(crate) async fn settle(call: Call) -> Answer {
         let meant = one.meant(&queues, service.store.limits());
         settlements.push(meant.map_err(|problem| problem.within(&format!("[{at}]")))?);
     }
-    // What is put along is put: a worker's token alone is not good for it.
-    for (at, one) in settlements.iter().enumerate() {
-        for (nth, follow_up) in one.follow_ups.iter().enumerate() {
-            let theirs = caller.expect_for(Scope::Put, &follow_up.queue);
-            let place = format!("[{at}].follow_ups[{nth}].queue");
-            theirs.map_err(|problem| problem.at(place))?;
-        }
-    }
+    expect_follow_ups(&caller, &settlements)?;
     let named: Vec<_> = settlements.iter().map(|one| one.id).collect();
     let answers = record(&service, &caller, settlements).await?;
     let each = named.into_iter().zip(answers);
@@ -39,13 +33,25 @@ pub(crate) async fn settle(call: Call) -> Answer {
     call::json(StatusCode::OK, &answers)
 }
 
+/// Refuses who may not put what they put along: a worker's token alone is not good for it.
+pub(crate) fn expect_follow_ups(caller: &Caller, settlements: &[Settlement]) -> Answer<()> {
+    for (at, one) in settlements.iter().enumerate() {
+        for (nth, follow_up) in one.follow_ups.iter().enumerate() {
+            let theirs = caller.expect_for(Scope::Put, &follow_up.queue);
+            let place = format!("[{at}].follow_ups[{nth}].queue");
+            theirs.map_err(|problem| problem.at(place))?;
+        }
+    }
+    Ok(())
+}
+
 /// Has the store record those that are the caller's. The others are answered as if
 /// neither their tasks nor their leases were there.
-async fn record(
+pub(crate) async fn record(
     service: &Service,
     caller: &Caller,
     settlements: Vec<Settlement>,
-) -> Answer<Vec<SettleAnswer>> {
+) -> Result<Vec<SettleAnswer>, StoreError> {
     let mut ours = Vec::with_capacity(settlements.len());
     let mut whose = Vec::with_capacity(settlements.len());
     for settlement in settlements {
@@ -64,10 +70,17 @@ async fn record(
         // A task of a foreign queue under a lease that is not foreign: nothing was
         // recorded, and it must not be told that there is such a task.
         let stands = matches!(answer, SettleAnswer::LeaseLost | SettleAnswer::AlreadyRecorded);
-        let hidden = stands
-            && caller.is_limited()
-            && service.store.get(id).await?.is_some_and(|task| !caller.sees(&task));
+        let hidden = stands && is_hidden(service, caller, id).await?;
         each.push(if hidden { SettleAnswer::Gone } else { answer });
     }
     Ok(each)
+}
+
+/// Whether there is such a task in a queue that is not the caller's.
+pub(crate) async fn is_hidden(
+    service: &Service,
+    caller: &Caller,
+    id: TaskId,
+) -> Result<bool, StoreError> {
+    Ok(caller.is_limited() && service.store.get(id).await?.is_some_and(|task| !caller.sees(&task)))
 }

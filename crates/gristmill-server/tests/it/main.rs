@@ -17,6 +17,7 @@ mod documented;
 mod looking;
 mod matrix;
 mod operating;
+mod port;
 mod putting;
 mod repeating;
 mod settling;

@@ -7,6 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use crate::client::{Answer, Site, read, request, token};
+use crate::port::asked::{self as port, About};
 
 /// Who may use what, said a second time: a route that is added, or whose rule is changed,
 /// is thought about here.
@@ -28,6 +29,48 @@ const RULES: &[(&str, &str)] = &[
     ("GET /v1/operations", "read"),
     ("GET /v1/operations/{id}", "read"),
     ("POST /v1/operations/{id}/stop", "admin"),
+    ("GET /v1/port", "any"),
+    ("POST /v1/port/assignment", "work"),
+    ("POST /v1/port/campaign", "admin of all"),
+    ("POST /v1/port/checkpoint", "work"),
+    ("POST /v1/port/claim", "work"),
+    ("POST /v1/port/declare_queue", "admin of all"),
+    ("POST /v1/port/declare_schedule", "admin of all"),
+    ("POST /v1/port/diagnose", "admin of all"),
+    ("POST /v1/port/document", "admin of all"),
+    ("POST /v1/port/documents", "admin of all"),
+    ("POST /v1/port/endings", "read of all"),
+    ("POST /v1/port/extend", "work"),
+    ("POST /v1/port/find", "read"),
+    ("POST /v1/port/fire", "admin of all"),
+    ("POST /v1/port/forget_worker", "work"),
+    ("POST /v1/port/get", "read"),
+    ("POST /v1/port/import", "admin of all"),
+    ("POST /v1/port/list", "read"),
+    ("POST /v1/port/minutes", "read"),
+    ("POST /v1/port/open_under", "work"),
+    ("POST /v1/port/operate", "admin of all"),
+    ("POST /v1/port/override_queue", "admin of all"),
+    ("POST /v1/port/pause_queue", "admin of all"),
+    ("POST /v1/port/pause_schedule", "admin of all"),
+    ("POST /v1/port/publish_assignment", "admin of all"),
+    ("POST /v1/port/put", "put"),
+    ("POST /v1/port/queues", "work"),
+    ("POST /v1/port/reach", "work"),
+    ("POST /v1/port/reclaim", "work"),
+    ("POST /v1/port/register_contract", "admin of all"),
+    ("POST /v1/port/remove_schedule", "admin of all"),
+    ("POST /v1/port/report_worker", "work"),
+    ("POST /v1/port/reset_queue", "admin of all"),
+    ("POST /v1/port/resign", "admin of all"),
+    ("POST /v1/port/save_document", "admin of all"),
+    ("POST /v1/port/schedules", "read"),
+    ("POST /v1/port/settle", "work"),
+    ("POST /v1/port/stats", "read"),
+    ("POST /v1/port/sweep", "work"),
+    ("POST /v1/port/wait", "work"),
+    ("POST /v1/port/wait_ended", "read of all"),
+    ("POST /v1/port/workers", "read of all"),
     ("GET /v1/queues", "read"),
     ("GET /v1/queues/{queue}", "read"),
     ("PATCH /v1/queues/{queue}", "admin"),
@@ -102,6 +145,10 @@ fn asked(route: &str, ground: &Ground) -> (String, String) {
         .replace("{token}", lease)
         .replace("{id}", id);
     let body = match route {
+        _ if path.starts_with("/v1/port/") => {
+            let about = About { queue, pending, failed, claimed, lease };
+            port::asked(path.trim_start_matches("/v1/port/"), &about)
+        }
         "POST /v1/queues/{queue}/tasks" => json!({ "payload": 1 }),
         "POST /v1/claims" => json!({ "queues": [queue], "worker": "w" }),
         "POST /v1/claims/{token}/extend" => json!({ "lease": "5m" }),
@@ -175,6 +222,14 @@ async fn stands(site: &Site, root: &str, ground: &Ground) -> Value {
     })
 }
 
+/// Asks until a new token is known.
+async fn until_known(site: &Site, bearer: &str, route: &str, ground: &Ground) -> Answer {
+    while site.by(bearer, "GET", "/v1", "").await.status != 200 {
+        tokio::task::yield_now().await;
+    }
+    ask(site, Some(bearer), route, ground).await
+}
+
 /// The same but for its last digit.
 fn other(token: &str) -> String {
     let (start, last) = token.split_at(token.len() - 1);
@@ -187,7 +242,9 @@ fn routes(document: &Value) -> Vec<(String, String)> {
         for (method, said) in methods.as_object().unwrap() {
             let open = said["security"].as_array().unwrap().is_empty();
             let rule = said["x-scope"].as_str().unwrap_or(if open { "open" } else { "any" });
-            found.push((format!("{} {path}", method.to_ascii_uppercase()), rule.to_owned()));
+            let whole = if said["x-queues"] == "all" { " of all" } else { "" };
+            let route = format!("{} {path}", method.to_ascii_uppercase());
+            found.push((route, format!("{rule}{whole}")));
         }
     }
     found
@@ -218,7 +275,9 @@ async fn every_route_asks_for_its_scope_and_keeps_foreign_queues_apart() {
             assert_eq!(unknown.status == 401, !open, "{place}: {unknown:?}");
             let wrong = ask(&site, Some(&other(&root)), route, &ours).await;
             assert_eq!(wrong.status == 401, !open, "{place}: {wrong:?}");
-            let may = open || *rule == "any" || scope == Scope::Admin || *rule == scope.as_str();
+            let needed = rule.strip_suffix(" of all");
+            let good = |rule: &str| scope == Scope::Admin || rule == scope.as_str();
+            let may = open || *rule == "any" || (needed.is_none() && good(rule));
 
             let before = stands(&site, &root, &theirs).await;
             let foreign = ask(&site, Some(&limited), route, &theirs).await;
@@ -236,8 +295,16 @@ async fn every_route_asks_for_its_scope_and_keeps_foreign_queues_apart() {
             assert_eq!(own.status / 100 == 2, may, "{place}: {own:?}");
             if !may {
                 assert_eq!((own.status, &*own.problem().1), (403, "forbidden"), "{place}");
-                let challenge = format!("error=\"insufficient_scope\", scope=\"{rule}\"");
+                let scope = needed.unwrap_or(rule);
+                let challenge = format!("error=\"insufficient_scope\", scope=\"{scope}\"");
                 assert!(own.head.contains(&challenge), "{place}: {}", own.head);
+            }
+            if let Some(needed) = needed {
+                // For every queue it is good, if its scope is.
+                let whole = site.token("whole", &[scope], &[]).await;
+                let own = until_known(&site, &whole, route, &ours).await;
+                let as_meant = if good(needed) { own.status / 100 == 2 } else { own.status == 403 };
+                assert!(as_meant, "{place}, for all queues: {own:?}");
             }
         }
     }

@@ -13,6 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("gristmill-files", &["gristmill-core", "gristmill-text"]),
     ("gristmill-sqlite", &["gristmill-core", "gristmill-text"]),
     ("gristmill-postgres", &["gristmill-core", "gristmill-text"]),
+    ("gristmill-remote", &["gristmill-core", "gristmill-text"]),
     // Its program opens any store; its library, which the stores' tests use, does not.
     ("gristmill-conformance", &["gristmill-core", "gristmill", "gristmill-pgserver"]),
     ("gristmill-pgserver", &[]),
@@ -25,9 +26,10 @@ const EDGES: &[(&str, &[&str])] = &[
             "gristmill-files",
             "gristmill-sqlite",
             "gristmill-postgres",
+            "gristmill-remote",
         ],
     ),
-    ("gristmill-server", &["gristmill", "gristmill-contract"]),
+    ("gristmill-server", &["gristmill", "gristmill-contract", "gristmill-remote"]),
     ("gristmill-cli", &["gristmill", "gristmill-contract", "gristmill-server"]),
     ("gristmill-tidy", &[]),
 ];

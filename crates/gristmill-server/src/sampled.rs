@@ -72,7 +72,8 @@ impl Sampled {
         }
     }
 
-    fn note(&self, stats: &[QueueStats]) {
+    /// Keeps numbers for the rate, now and then.
+    pub(crate) fn note(&self, stats: &[QueueStats]) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         if done.back().is_some_and(|(at, _)| at.elapsed() < RATED.0) {
             return;

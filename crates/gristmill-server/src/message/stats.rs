@@ -20,6 +20,8 @@ pub(crate) struct StatsOut {
     total: u64,
     done_kept: u64,
     wait_ms: u64,
+    /// How long it needs for what is ready: for who decides how many workers there are.
+    backlog_seconds: f64,
     paused: bool,
     capacity: Option<u64>,
     can_accept: bool,
@@ -28,7 +30,7 @@ pub(crate) struct StatsOut {
 }
 
 impl StatsOut {
-    pub(crate) fn of(stats: &QueueStats) -> Self {
+    pub(crate) fn of(stats: &QueueStats, backlog: f64) -> Self {
         let values = stats.counters.values();
         let counters = Counters::NAMES.iter().zip(values);
         StatsOut {
@@ -42,6 +44,7 @@ impl StatsOut {
             total: stats.total(),
             done_kept: stats.done_kept,
             wait_ms: millis(stats.oldest_ready.unwrap_or_default()),
+            backlog_seconds: (backlog * 1_000.0).round() / 1_000.0,
             paused: stats.paused,
             capacity: stats.capacity,
             can_accept: stats.can_accept(),

@@ -34,9 +34,11 @@ pub(crate) async fn stats(call: Call) -> Answer {
     }
     // Asked of the store itself: who put a moment ago looks for what was put.
     let stats = service.store.stats().await?;
+    service.sampled.note(&stats);
     let theirs = stats.iter().filter(|one| caller.reaches(&one.queue));
     let meant = theirs.filter(|one| wanted.as_ref().is_none_or(|q| *q == one.queue));
-    call::json(StatusCode::OK, &meant.map(StatsOut::of).collect::<Vec<_>>())
+    let shown = meant.map(|one| StatsOut::of(one, service.sampled.backlog(one)));
+    call::json(StatusCode::OK, &shown.collect::<Vec<_>>())
 }
 
 #[derive(Debug, Deserialize)]

@@ -248,6 +248,20 @@ fn a_command_that_cannot_be_run_burns_no_task() {
     }
 }
 
+/// Only so many releases of a task that was begun are free, and this one never is.
+#[test]
+fn a_command_that_is_not_there_for_long_burns_no_task() {
+    let place = Place::with(&[&["q", "max_attempts=1"]]);
+    place.ok(&["put", "q", "1"]);
+    for _ in 0..22 {
+        let answer = place.run(&["work", "q", "--exec", "./not-there", "--drain"]);
+        assert_eq!(answer.code, 1, "{answer:?}");
+    }
+    let tasks = place.json(&["list"]);
+    assert_eq!((&tasks[0]["state"], &tasks[0]["attempts"]), (&json!("pending"), &json!(0)));
+    assert_eq!(tasks[0]["claims"], 22);
+}
+
 #[test]
 fn a_handler_that_cannot_be_run_does_not_stop_the_others() {
     let place = Place::new();

@@ -44,9 +44,8 @@ pub(crate) fn end(
         // lost the store refuses this like anything else.
         (Some(Cancel::Timeout), _) => Some(Outcome::TimedOut(timeout)),
         _ if late => Some(Outcome::TimedOut(timeout)),
-        // It has begun, whatever the handler says: such releases are free only
-        // so often.
-        (None, Some(Outcome::Release { at, .. })) => Some(Outcome::Release { at, started: true }),
+        // Also a release of which the handler says that nothing began (a program that is
+        // not there): that one is free however often.
         (None, Some(outcome)) => Some(outcome),
         // Done in the last moment is done, if the store still knows the lease;
         // and a task completed in the handler's transaction looks lost.
@@ -73,7 +72,9 @@ mod tests {
         assert_eq!(ends(Some(Cancel::Operator), None), Some(Outcome::Cancelled));
         let back = Some(Outcome::Release { at: None, started: true });
         assert_eq!(ends(Some(Cancel::Stop), None), back);
-        assert_eq!(ends(None, Some(Outcome::Release { at: None, started: false })), back);
+        let not_begun = Some(Outcome::Release { at: None, started: false });
+        assert_eq!(ends(None, not_begun.clone()), not_begun);
+        assert_eq!(ends(Some(Cancel::Stop), not_begun), back, "it was cut off");
         let done = Some(Outcome::Done);
         for why in [Cancel::LeaseLost, Cancel::Operator, Cancel::Stop] {
             assert_eq!(ends(Some(why), done.clone()), done);

@@ -1,73 +1,32 @@
 //! Log lines on standard error: what the deck does, and warnings of all.
-//!
-//! Small on purpose. A service would use the subscriber it has anyway.
 
-use std::fmt::{self, Write as _};
-use std::io::Write as _;
+use std::fmt;
 
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
-
-struct Stderr {
-    debug: bool,
-}
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Shows log lines from now on; all of them with `debug`.
 pub fn install(debug: bool) {
-    // Only a second call could fail, and then the first one is in force.
-    let _ = tracing::subscriber::set_global_default(Stderr { debug });
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_timer(Clock)
+        // Who closed standard error wants no more of it.
+        .log_internal_errors(false);
+    let ours = Targets::new().with_default(Level::WARN).with_target("morning_deck", Level::INFO);
+    let shown = if debug { Targets::new().with_default(Level::DEBUG) } else { ours };
+    tracing_subscriber::registry().with(lines).with(shown).init();
 }
 
-impl Subscriber for Stderr {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let ours = metadata.target().starts_with("morning_deck");
-        let most = match (self.debug, ours) {
-            (true, _) => Level::DEBUG,
-            (false, true) => Level::INFO,
-            (false, false) => Level::WARN,
-        };
-        metadata.is_event() && *metadata.level() <= most
-    }
+/// The time of day here.
+struct Clock;
 
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
-        event.record(&mut line);
-        let Line { message, fields } = line;
-        let clock = jiff::Zoned::now().strftime("%H:%M:%S%.3f").to_string();
-        let level = event.metadata().level();
-        let part = event.metadata().target().rsplit("::").next().unwrap_or("");
-        // Whoever closed it wants no more of it.
-        let _ = writeln!(std::io::stderr(), "{clock} {level:<5} {part:<9} {message}{fields}");
-    }
-
-    // Spans are not enabled, so nobody asks for one.
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-/// An event in words: its message, then its other fields.
-#[derive(Default)]
-struct Line {
-    message: String,
-    fields: String,
-}
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing to a string cannot fail.
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, " {name}={value:?}"),
-        };
+impl FormatTime for Clock {
+    fn format_time(&self, line: &mut Writer<'_>) -> fmt::Result {
+        write!(line, "{}", jiff::Zoned::now().strftime("%H:%M:%S%.3f"))
     }
 }

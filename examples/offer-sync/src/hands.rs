@@ -3,7 +3,7 @@
 //! anybody's again.
 
 use gristmill::port::State;
-use gristmill::{Mill, TaskId};
+use gristmill::{Context, Mill, TaskId};
 
 use crate::error::Result;
 use crate::market::Market;
@@ -16,6 +16,16 @@ pub(crate) async fn free_of_gone(mill: &Mill, market: &Market, own: TaskId) -> R
         if !task.is_some_and(|task| stands(task.state)) {
             market.free(held)?;
         }
+    }
+    Ok(())
+}
+
+/// Frees what this run has in hand if an operator cancelled its task, now that the run
+/// heard of it. A run that is cancelled for another reason leaves it to the task's next.
+pub(crate) async fn free_if_cancelled(run: &Context, market: &Market) -> Result<()> {
+    let task = run.mill().inspect().task(run.id).await?;
+    if task.is_some_and(|task| task.cancel_requested && task.claims == run.claims) {
+        market.free(run.id.0)?;
     }
     Ok(())
 }

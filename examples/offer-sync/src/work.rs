@@ -24,7 +24,13 @@ async fn sync(task: OfferSyncBatch, State(app): State<App>, context: Context) ->
         return app.market.sync(&context, slice).await;
     }
     hands::free_of_gone(context.mill(), &app.market, context.id).await?;
-    app.market.sync_due(&context, slice, app.slots).await
+    tokio::select! {
+        synced = app.market.sync_due(&context, slice, app.slots) => synced,
+        () = context.cancelled() => {
+            hands::free_if_cancelled(&context, &app.market).await?;
+            Err("it was cancelled".into())
+        }
+    }
 }
 
 async fn check(task: ProcessStatusCheck, State(app): State<App>, context: Context) -> Result<()> {

@@ -71,6 +71,43 @@ fn slots_are_as_many_as_said_and_said_once() {
     }
 }
 
+/// As an operator does it.
+fn cancel(shop: &Shop, task: i64) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(async {
+        let mill = Mill::open(&shop.url()).await.unwrap();
+        let ids = vec![gristmill::TaskId(task)];
+        let operation = Operation {
+            action: Action::Cancel,
+            selection: Selection::Ids(ids),
+            limit: 1,
+            by: "the test".to_owned(),
+            note: None,
+        };
+        mill.store().operate(operation).await.unwrap();
+        mill.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_running_batch_that_is_cancelled_lets_go_of_its_offers() {
+    for store in STORES {
+        let shop = Shop::with(store, 100);
+        shop.run(&["put", "--sync", "1"]);
+        let mut worker = shop.start(&["work", "--pause", "60000"]);
+        worker.says(" has 100 rows", 1);
+        assert_eq!(shop.number("SELECT count(*) FROM offer WHERE batch = 1"), 100, "{store}");
+        cancel(&shop, 1);
+        // Its handler would run for a minute, and no other batch comes by.
+        worker.says("the 100 offers in its hands are free again", 1);
+        assert_eq!(shop.number("SELECT count(*) FROM offer WHERE batch IS NOT NULL"), 0, "{store}");
+        worker.kill();
+        shop.run(&["put", "--sync", "all"]);
+        shop.drain(&["--lease", "500"]);
+        assert_eq!(shop.number("SELECT count(*) FROM offer WHERE synced <> 1"), 0, "{store}");
+    }
+}
+
 #[test]
 fn what_a_cancelled_batch_had_in_hand_is_synced_by_others() {
     for store in STORES {
@@ -79,20 +116,7 @@ fn what_a_cancelled_batch_had_in_hand_is_synced_by_others() {
         let mut worker = shop.start(&["work", "--pause", "60000"]);
         worker.says(" has 100 rows", 1);
         worker.kill();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.unwrap().block_on(async {
-            let mill = Mill::open(&shop.url()).await.unwrap();
-            let ids = vec![gristmill::TaskId(1)];
-            let operation = Operation {
-                action: Action::Cancel,
-                selection: Selection::Ids(ids),
-                limit: 1,
-                by: "the test".to_owned(),
-                note: None,
-            };
-            mill.store().operate(operation).await.unwrap();
-            mill.close().await.unwrap();
-        });
+        cancel(&shop, 1);
         // Until the dead worker's lease is over, its batch still stands.
         shop.drain(&["--lease", "500"]);
         shop.run(&["put", "--sync", "all"]);

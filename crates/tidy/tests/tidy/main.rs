@@ -10,6 +10,7 @@ mod lexer;
 mod licences;
 mod manifest;
 mod orphans;
+mod packaging;
 mod repo;
 mod seeds;
 mod sleeps;
@@ -53,6 +54,11 @@ fn manifests_share_lints_and_say_what_the_crate_is() -> io::Result<()> {
 #[test]
 fn sql_stands_in_sql_files_of_stores() -> io::Result<()> {
     hold(sql::statements)
+}
+
+#[test]
+fn the_unit_that_is_packaged_is_the_one_that_is_shown() -> io::Result<()> {
+    hold(packaging::unit)
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::io;
 use std::path::Path;
 
 /// Text files of these kinds are read; scripts without an ending are too.
-pub(crate) const ENDINGS: &[&str] = &["rs", "md", "sql", "toml", "sh", "py", "json", "yaml", "yml"];
+pub(crate) const ENDINGS: &[&str] =
+    &["rs", "md", "sql", "toml", "sh", "py", "json", "yaml", "yml", "service"];
 
 /// One text file; the path is relative to the root and uses `/`.
 pub(crate) struct File {

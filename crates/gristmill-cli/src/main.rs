@@ -60,6 +60,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
+    if cli.quiet {
+        progress::hush();
+    }
     let command = Command::meant(cli.command)?;
     let mut session = Session { store: None, output: Output { json: cli.json } };
     session.find_store(&command, cli.store)?;

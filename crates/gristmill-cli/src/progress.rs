@@ -1,8 +1,17 @@
 //! Progress of long work: bars on standard error, only where somebody looks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Nobody wants to see any.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Shows no progress from now on.
+pub(crate) fn hush() {
+    QUIET.store(true, Ordering::Relaxed);
+}
 
 /// A bar over a file of known size.
 pub(crate) fn bytes(total: u64) -> ProgressBar {
@@ -36,6 +45,9 @@ pub(crate) fn looking(what: &'static str) -> ProgressBar {
 }
 
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    if QUIET.load(Ordering::Relaxed) {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
     // A template that cannot be read leaves the default look.
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),

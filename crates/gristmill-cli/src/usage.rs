@@ -3,8 +3,10 @@
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use clap::error::ErrorKind;
 
+use crate::args::Cli;
 use crate::failure::{Exit, Failure};
 
 /// Shows help where it was asked for, and a sentence where something is wrong.
@@ -22,17 +24,30 @@ pub(crate) fn answer(error: &clap::Error) -> ExitCode {
         _ => {
             // The words before a mistake are not parsed: look for the flag.
             let json = std::env::args_os().any(|word| word == "--json");
-            let failure = Failure::usage(sentence(&error.render().to_string()));
+            let words = std::env::args().skip(1);
+            let failure = Failure::usage(sentence(&error.render().to_string(), words));
             failure.report(json);
             ExitCode::from(failure.exit.code())
         }
     }
 }
 
+/// The command that these words name, as far as they do: a complaint about a value does
+/// not say of which it is.
+fn command_of(words: impl Iterator<Item = String>) -> String {
+    let (mut command, mut named) = (Cli::command(), "gristmill".to_owned());
+    for word in words {
+        let Some(inner) = command.find_subcommand(&word).cloned() else { continue };
+        named = format!("{named} {}", inner.get_name());
+        command = inner;
+    }
+    named
+}
+
 /// The paragraphs of a complaint as one sentence with where to read on.
-fn sentence(said: &str) -> String {
+fn sentence(said: &str, words: impl Iterator<Item = String>) -> String {
     let mut sentence = String::new();
-    let mut command = "gristmill".to_owned();
+    let mut command = command_of(words);
     for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(usage) = line.strip_prefix("Usage: ") {
             let words = usage.split(' ');
@@ -53,12 +68,12 @@ fn sentence(said: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Cli;
     use clap::Parser;
 
     fn said(words: &[&str]) -> String {
         let error = Cli::try_parse_from(words).expect_err("a mistake");
-        sentence(&error.render().to_string())
+        let words = words.iter().skip(1).map(|word| (*word).to_owned());
+        sentence(&error.render().to_string(), words)
     }
 
     #[test]
@@ -66,7 +81,14 @@ mod tests {
         for (words, parts) in [
             (&["gristmill", "sats"][..], ["unrecognized subcommand 'sats'", "'stats'"]),
             (&["gristmill", "work", "emails"], ["--exec <CMD>", "gristmill work --help"]),
-            (&["gristmill", "put", "q", "1", "--priority", "99999"], ["99999", "--help"]),
+            (
+                &["gristmill", "put", "q", "1", "--priority", "99999"],
+                ["99999", "gristmill put --help"],
+            ),
+            (
+                &["gristmill", "work", "q", "--exec", "x", "--batch", "y"],
+                ["'y'", "gristmill work --help"],
+            ),
             (&["gristmill", "put", "q", "1", "--delay", "5s", "--at", "x"], ["--at", "--delay"]),
         ] {
             let said = said(words);

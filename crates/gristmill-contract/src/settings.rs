@@ -128,6 +128,15 @@ pub fn check(patch: &SettingsPatch) -> Result<(), String> {
 /// The sentence about a name that is no setting.
 #[must_use]
 pub fn unknown(name: &str) -> String {
+    // The configuration has some in groups, which are single words elsewhere.
+    let group: Vec<&str> = NAMES
+        .iter()
+        .copied()
+        .filter(|known| known.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+        .collect();
+    if !group.is_empty() {
+        return format!("there is no setting '{name}' by itself: say {}", group.join(", "));
+    }
     match did_you_mean(name, NAMES.iter().copied()) {
         Some(near) => format!("there is no setting '{name}'; did you mean '{near}'?"),
         None => format!("there is no setting '{name}': 'gristmill queue add --help' lists them"),
@@ -301,6 +310,13 @@ mod tests {
         for name in Settings::NAMES {
             assert!(said.iter().any(|said| said == name), "{name} cannot be said");
         }
+    }
+
+    #[test]
+    fn a_group_by_itself_is_told_its_parts() {
+        let said = unknown("backoff");
+        assert!(said.contains("say backoff.base, backoff."), "{said}");
+        assert!(unknown("timeuot").contains("did you mean 'timeout'?"));
     }
 
     #[test]

@@ -78,6 +78,10 @@ pub(crate) struct Cli {
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
 
+    /// Show no progress of what takes long
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub(crate) quiet: bool,
+
     /// How lines on standard error are written: for people, or one JSON object a line
     #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t, help_heading = GLOBAL)]
     pub(crate) log: LogFormat,

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::Session;
 use crate::failure::{Exit, Failure};
+use crate::progress;
 use crate::store::Missing;
 
 /// Make the schema or bring it up to date, or only show how it is made.
@@ -29,6 +30,7 @@ impl Migrate {
             };
             return session.output.line(script.trim_end());
         }
+        let bar = progress::looking("bringing the schema up to date");
         let (from, to) = gristmill::postgres::versions(url).await?;
         // Also when there is nothing to do: whoever asks wants to know that the
         // store opens.
@@ -38,6 +40,7 @@ impl Migrate {
         if self.roles {
             gristmill::postgres::make_roles(url).await?;
         }
+        bar.finish_and_clear();
         let mut words = match from {
             0 => format!("made the schema of {shown}, version {to}"),
             _ if from == to => format!("the schema of {shown} is up to date, version {to}"),
@@ -59,7 +62,9 @@ impl Migrate {
             let message = "only a PostgreSQL store has a schema to print, and roles";
             return Err(Failure::new(Exit::Wrong, "not_supported", message));
         }
+        let bar = progress::looking("bringing the store up to date");
         session.open(Missing::Fail).await?.close().await?;
+        bar.finish_and_clear();
         let words = format!("{} is up to date: it is whenever it is opened", session.url());
         session.output.either(&json!({ "from": null, "to": null }), words)
     }

@@ -399,6 +399,7 @@ fn introduce(
         .iter()
         .map(|schedule| format!("{} ({})", schedule.name, rule_text(&schedule.rule)))
         .collect();
+    let has_schedules = !schedules.is_empty();
     let schedules = if schedules.is_empty() { "none".to_owned() } else { schedules.join(", ") };
     let Program { called: program, first: before } = program;
     let before = before.map_or_else(String::new, |before| format!(", {before}"));
@@ -420,6 +421,8 @@ fn introduce(
         said += &before;
         let put = format!("put {first} '{sample}'");
         let verbs = ["stats", &put, "schedules", "failed --by-error", "top"];
+        // Only what there is.
+        let verbs = verbs.into_iter().filter(|verb| *verb != "schedules" || has_schedules);
         tries.splice(0..0, verbs.map(|verb| format!("{program} {verb}")));
     }
     let tries = if tries.is_empty() {

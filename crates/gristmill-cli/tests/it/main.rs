@@ -28,6 +28,7 @@ mod place;
 mod postgres;
 mod postgres_damaged;
 mod postgres_defaults;
+mod progress;
 mod python;
 mod readme;
 mod reload;

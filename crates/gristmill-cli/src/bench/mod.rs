@@ -7,10 +7,13 @@
 mod across;
 mod cost;
 mod files;
+mod fresh;
 mod http;
+mod limits;
 mod load;
 mod memory;
 mod postgres;
+mod returned;
 mod sqlite;
 mod start;
 mod step;

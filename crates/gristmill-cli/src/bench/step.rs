@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use gristmill::{PostgresUrl, StoreUrl};
 
 use super::load::BenchError;
-use super::{Measured, Plan, across, files, http, memory, postgres, sqlite, start, worker};
+use super::{
+    Measured, Plan, across, files, http, limits, memory, postgres, returned, sqlite, start, worker,
+};
 
 /// Where it is measured.
 #[derive(Debug)]
@@ -42,12 +44,14 @@ pub(crate) enum Step {
     StartAcross,
     Http,
     Idle,
+    Limits,
+    Returned,
 }
 
 use Step::{
-    AwkwardDrain, BulkKeyed, BulkPut, ClaimSettle, Http, Idle, MemoryCycle, Put1, Put8, Put64,
-    Put256, PutProcesses, StartAcross, StartFiles, StartMemory, StartPostgres, StartSqlite,
-    WaitingDrain, WorkerDrain,
+    AwkwardDrain, BulkKeyed, BulkPut, ClaimSettle, Http, Idle, Limits, MemoryCycle, Put1, Put8,
+    Put64, Put256, PutProcesses, Returned, StartAcross, StartFiles, StartMemory, StartPostgres,
+    StartSqlite, WaitingDrain, WorkerDrain,
 };
 
 impl Step {
@@ -73,6 +77,8 @@ impl Step {
             StartAcross => "start_across",
             Http => "http",
             Idle => "idle",
+            Limits => "limits",
+            Returned => "result_wait",
         }
     }
 
@@ -96,6 +102,8 @@ impl Step {
             StartAcross => "put by another process to start",
             Http => "the service over loopback",
             Idle => "an idle worker",
+            Limits => "limited queues and turns",
+            Returned => "waiting for a result",
         }
     }
 }
@@ -115,7 +123,7 @@ impl Target {
     /// Everything that can be measured of it, in this order.
     pub(crate) fn steps(&self) -> &'static [Step] {
         match self {
-            Target::Memory => &[MemoryCycle, StartMemory],
+            Target::Memory => &[MemoryCycle, StartMemory, Limits, Returned],
             Target::Sqlite(_) => &[
                 BulkPut,
                 ClaimSettle,
@@ -127,8 +135,12 @@ impl Target {
                 StartSqlite,
                 StartAcross,
                 Http,
+                Limits,
+                Returned,
             ],
-            Target::Files(_) => &[BulkPut, ClaimSettle, WorkerDrain, StartFiles, StartAcross],
+            Target::Files(_) => {
+                &[BulkPut, ClaimSettle, WorkerDrain, StartFiles, StartAcross, Limits, Returned]
+            }
             Target::Postgres(_) => &[
                 BulkPut,
                 BulkKeyed,
@@ -143,6 +155,8 @@ impl Target {
                 StartPostgres,
                 StartAcross,
                 Idle,
+                Limits,
+                Returned,
             ],
         }
     }
@@ -150,6 +164,8 @@ impl Target {
     pub(crate) async fn measure(&self, step: Step, plan: Plan) -> Result<Measured, BenchError> {
         Ok(match (self, step) {
             (_, MemoryCycle) => memory::all(plan).await?.into(),
+            (target, Limits) => limits::all(target, plan).await?,
+            (target, Returned) => returned::all(target, plan).await?,
             (_, StartMemory) => start::on_memory(plan).await?,
             (Target::Sqlite(folder), step) => match step {
                 BulkPut => sqlite::bulk_put(folder, plan).await?.into(),

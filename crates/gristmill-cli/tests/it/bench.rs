@@ -48,6 +48,25 @@ fn assert_across(rows: &[Value]) {
     assert!(row(rows, "start_across_put")["p50_us"].as_f64() > Some(0.0), "nothing was put");
 }
 
+/// What limits and turns cost, and how soon who waits for a result has it.
+const LIMITS: [&str; 5] = [
+    "limited_concurrency",
+    "limited_rate",
+    "limited_concurrency_group",
+    "limited_rate_group",
+    "fair",
+];
+
+fn assert_flow(rows: &[Value]) {
+    for name in LIMITS {
+        assert_rate(rows, name);
+    }
+    for name in ["result_wait", "result_wait_other"] {
+        let row = row(rows, name);
+        assert!(row["p50_us"].as_f64().unwrap() <= row["p99_us"].as_f64().unwrap(), "{row}");
+    }
+}
+
 fn assert_nothing_left(place: &Place) {
     assert_eq!(std::fs::read_dir(place.path(".")).unwrap().count(), 0);
 }
@@ -64,6 +83,7 @@ fn sqlite_is_measured_in_files_that_are_away_afterwards() {
     }
     assert_time(&rows, "start_sqlite");
     assert_across(&rows);
+    assert_flow(&rows);
     let memory = row(&rows, "memory_cycle");
     assert!(memory["durable"] == false && memory["ratio"].as_f64() > Some(0.0), "{memory}");
     assert_nothing_left(&place);
@@ -74,7 +94,9 @@ fn a_measurement_is_picked_by_its_name() {
     let place = Place::new();
     let rows = measured(&place, &["--store", "memory:"]);
     let names: Vec<_> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["memory_cycle", "start_memory", "start_memory_outside"]);
+    assert_eq!(names[..3], ["memory_cycle", "start_memory", "start_memory_outside"]);
+    assert_eq!(names[3..8], LIMITS);
+    assert_eq!(names[8..], ["result_wait"], "there is no other handle on what is in memory");
     let words: Vec<&str> = SMALL.iter().chain(&["--only", "put_64,bulk_put"]).copied().collect();
     let rows = place.json(&words);
     let names: Vec<_> =
@@ -92,6 +114,7 @@ fn a_spool_is_measured_in_folders_that_are_away_afterwards() {
     }
     assert_time(&rows, "start_files");
     assert_across(&rows);
+    assert_flow(&rows);
     assert_nothing_left(&place);
 }
 
@@ -125,6 +148,7 @@ fn postgres_is_measured_with_what_it_costs_the_server() {
         assert_time(&rows, name);
     }
     assert_across(&rows);
+    assert_flow(&rows);
     assert!(row(&rows, "idle")["cost"].as_f64().is_some(), "what an idle worker costs");
     for name in ["wal_bulk_put", "wal_claim_settle", "wal_worker_drain"] {
         let cost = row(&rows, name);

@@ -1,17 +1,23 @@
 """Producers and workers over HTTP while their service is killed again and again.
 
-Called with the program, the number of kills, and a folder. Everything that was answered
-is written down; at the end the store is drained and compared with it.
+Called with the program, the number of kills, a folder, where the Python client is, and,
+where there is one, a worker in TypeScript. Everything that was answered is written down;
+at the end the store is drained and compared with it. The workers are threads of this
+program, a worker of gristmill's own that knows the service by its address alone
+(`--store http://`), and the one in TypeScript: those write down what they run.
 """
 
+import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
 import time
 
 program, kills, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+typescript = sys.argv[5] if len(sys.argv) > 5 else None
 sys.path.insert(0, sys.argv[4])
 
 from gristmill import Client, GristmillError, Settlement  # noqa: E402
@@ -79,9 +85,27 @@ def drained():
         return False
 
 
+def elsewhere():
+    """Workers that are programs of their own: what each wrote down, and the program."""
+    rust, environment = os.path.join(folder, "rust"), dict(os.environ, GRISTMILL_URL=url)
+    os.mkdir(rust)
+    note = "line=$(cat); printf '%s\\n' \"$line\" >> ran"
+    words = ["--store", url, "work", QUEUE, "--exec", note, "--lease", "2s", "--processors", "2"]
+    started = {"rust": (rust, [program, *words])}
+    if typescript:
+        started["typescript"] = (os.path.dirname(typescript), ["node", typescript])
+    return {
+        name: (os.path.join(there, "ran"), subprocess.Popen(
+            words, cwd=there, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ))
+        for name, (there, words) in started.items()
+    }
+
+
 service, address = serve("127.0.0.1:0")
 url = f"http://{address}"
 Client(url).declare(QUEUE, max_attempts="unlimited", backoff={"base": "1ms", "cap": "10ms"})
+others = elsewhere()
 threads = [threading.Thread(target=produce, args=(n,)) for n in range(PRODUCERS)]
 threads += [threading.Thread(target=work, args=(n,)) for n in range(WORKERS)]
 for thread in threads:
@@ -95,8 +119,20 @@ stop.set()
 for thread in threads:
     thread.join(120)
     assert not thread.is_alive(), "a client hangs"
+counts = {"python": sum(ran.values())}
+for name, (file, worker) in others.items():
+    assert worker.poll() is None, f"the worker in {name} has ended by itself"
+    worker.send_signal(signal.SIGTERM)
+    worker.wait(60)
+    with open(file) as lines:
+        runs = [json.loads(line) for line in lines]
+    counts[name] = len(runs)
+    for payload in runs:
+        ran[payload] = ran.get(payload, 0) + 1
 service.terminate()
 service.wait()
+print(counts)
+assert all(counts.values()), counts
 lost, foreign = put - set(ran), set(ran) - asked
 print(f"{len(put)} put, {len(ran)} ran, {len(recorded)} recorded, {sum(ran.values())} runs")
 assert not lost, f"{len(lost)} acknowledged puts never ran: {sorted(lost)[:5]}"

@@ -29,6 +29,7 @@ mod postgres;
 mod postgres_damaged;
 mod postgres_defaults;
 mod progress;
+mod postgres_two_services;
 mod python;
 mod readme;
 mod reload;

@@ -1,10 +1,11 @@
 //! The Python client's own tests, against a service of this build.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::http::started;
 use crate::place::Place;
+use crate::typescript;
 
 #[test]
 fn the_python_client_passes_its_tests() {
@@ -81,7 +82,7 @@ fn a_python_worker_shows_its_token() {
 }
 
 /// Kills the service under clients, and compares what they were told with what ran.
-fn kill_the_service(kills: &str) {
+fn kill_the_service(kills: &str, typescript: Option<PathBuf>) {
     if Command::new("python3").arg("--version").output().is_err() {
         println!("NOT RUN: python3 is missing");
         return;
@@ -93,6 +94,7 @@ fn kill_the_service(kills: &str) {
         .args([env!("CARGO_BIN_EXE_gristmill"), kills])
         .arg(place.path(""))
         .arg(here.join("../../clients/python"))
+        .args(typescript)
         .env_remove("GRISTMILL_STORE")
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
@@ -102,15 +104,27 @@ fn kill_the_service(kills: &str) {
     println!("{}", String::from_utf8_lossy(&output.stdout));
 }
 
+/// A worker in TypeScript that writes down what it runs.
+const KILLED: &str = r#"
+import { appendFileSync } from "node:fs";
+import { Worker } from "gristmill";
+const worker = new Worker(undefined, { processors: 4, lease: "2s" });
+worker.task("work", async (task) => appendFileSync("ran", JSON.stringify(task.payload) + "\n"));
+process.on("SIGTERM", () => worker.stop());
+await worker.run();
+"#;
+
 #[test]
 fn what_was_acknowledged_survives_a_killed_service() {
-    kill_the_service("2");
+    kill_the_service("3", None);
 }
 
 #[test]
 #[ignore = "long: twenty kills"]
 fn what_was_acknowledged_survives_twenty_kills() {
-    kill_the_service("20");
+    let place = Place::new();
+    let worker = typescript::worker(&place, KILLED);
+    kill_the_service("20", worker);
 }
 
 /// What the contract in both languages says: put by one class, handled as another.

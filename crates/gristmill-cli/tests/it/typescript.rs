@@ -91,6 +91,16 @@ fn client(place: &Place, compiler: &Path) -> PathBuf {
     to
 }
 
+/// A program of this text beside the compiled client; none where there is no compiler.
+pub(crate) fn worker(place: &Place, text: &str) -> Option<PathBuf> {
+    let client = client(place, &compiler()?);
+    let folder = place.path("node_modules");
+    fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink(&client, folder.join("gristmill")).unwrap();
+    place.write("worker.mjs", text);
+    Some(place.path("worker.mjs"))
+}
+
 #[test]
 fn the_typescript_client_passes_its_tests() {
     let Some(compiler) = compiler() else { return };

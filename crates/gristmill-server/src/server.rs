@@ -46,6 +46,8 @@ pub struct Options {
     pub read_only: bool,
     /// How long the audit log is kept: 90 days unless said.
     pub kept_audit: Option<Duration>,
+    /// How long operations that ended are kept: 7 days unless said.
+    pub kept_operations: Option<Duration>,
 }
 
 /// A port that was taken. Nobody is answered at it before a [`Server`] runs.
@@ -129,8 +131,10 @@ impl Server {
         // A process without chance has more to worry about than operations, and another
         // service carries them out.
         let runner = WorkerId::random().ok().filter(|_| !options.watch_only);
-        let operating =
-            runner.clone().map(|who| tokio::spawn(operation::run(service.operations.clone(), who)));
+        let kept = options.kept_operations.unwrap_or(operation::KEPT);
+        let operating = runner
+            .clone()
+            .map(|who| tokio::spawn(operation::run(service.operations.clone(), who, kept)));
         let forgetting =
             runner.clone().map(|who| tokio::spawn(retention::run(how.service.clone(), who)));
         let mut stop = std::pin::pin!(stop);

@@ -138,6 +138,7 @@ impl Up {
             sweeps: workers.is_empty(),
             strict: reachable.is_some(),
             kept_audit: config.keep.audit,
+            kept_operations: config.keep.operations,
             read_only: config.read_only,
             ..Options::default()
         };

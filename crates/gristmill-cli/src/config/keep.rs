@@ -1,4 +1,4 @@
-//! How long what is told of the past is kept: `keep: {audit: 90d}`.
+//! How long what is told of the past is kept: `keep: {audit: 90d, operations: 7d}`.
 
 use std::time::Duration;
 
@@ -14,21 +14,25 @@ const MOST: Duration = Duration::from_secs(3660 * 24 * 3600);
 pub(crate) struct KeepConfig {
     /// The audit log.
     pub(crate) audit: Option<Duration>,
+    /// Operations on all tasks that match, once they ended.
+    pub(crate) operations: Option<Duration>,
 }
 
 /// Reads it.
 pub(super) fn read(node: &Node, mistakes: &mut Mistakes) -> Option<KeepConfig> {
     let fields = Fields::of(node, "keep", mistakes)?;
-    let audit = fields.node("audit").and_then(|at| {
+    let mut time = |name: &str| {
+        let at = fields.node(name)?;
         let said = duration::parse(&at.scalar().unwrap_or_default());
-        let said = said.map_err(|why| mistakes.add(at, format!("audit: {why}"))).ok()?;
+        let said = said.map_err(|why| mistakes.add(at, format!("{name}: {why}"))).ok()?;
         if !(LEAST..=MOST).contains(&said) {
             let (least, most) = (duration::show(LEAST), duration::show(MOST));
-            mistakes.add(at, format!("audit: from {least} to {most} is possible"));
+            mistakes.add(at, format!("{name}: from {least} to {most} is possible"));
             return None;
         }
         Some(said)
-    });
-    fields.done(&["audit"], mistakes);
-    Some(KeepConfig { audit })
+    };
+    let (audit, operations) = (time("audit"), time("operations"));
+    fields.done(&["audit", "operations"], mistakes);
+    Some(KeepConfig { audit, operations })
 }

@@ -63,7 +63,11 @@ fn a_certificate_that_cannot_be_used_is_said_before_anything_begins() {
         let answer = place.run(&["serve"]);
         assert!(answer.code == 2 && answer.stderr.contains(part), "{tls}: {answer:?}");
     }
-    for (keep, part) in [("{audit: 1h}", "from 1d"), ("{audit: x}", "not a duration")] {
+    for (keep, part) in [
+        ("{audit: 1h}", "audit: from 1d"),
+        ("{audit: x}", "not a duration"),
+        ("{operations: 1h}", "operations: from 1d"),
+    ] {
         place.write("gristmill.yaml", format!("keep: {keep}\nqueues: [{{name: a}}]\n"));
         let answer = place.run(&["config", "check"]);
         assert!(answer.code == 2 && answer.stderr.contains(part), "{keep}: {answer:?}");

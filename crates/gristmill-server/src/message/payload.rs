@@ -1,4 +1,5 @@
-//! A payload inside JSON: itself where it is JSON, otherwise as base64.
+//! A payload inside JSON: itself where it is JSON that any reader can read, otherwise as
+//! base64: one that is nested without end must not hide the tasks beside it.
 
 use gristmill::{Encoding, Payload};
 use gristmill_contract::base64;
@@ -26,6 +27,7 @@ impl PayloadOut {
             }
             None => None,
         };
+        let text = text.filter(|text| !is_deep(text.as_bytes()));
         match text.and_then(|text| RawValue::from_string(text).ok()) {
             Some(json) => PayloadOut { payload: Some(json), payload_base64: None, encoding },
             None => PayloadOut {
@@ -37,9 +39,38 @@ impl PayloadOut {
     }
 }
 
+/// As deep as common readers of JSON go.
+const DEPTH: usize = 128;
+
+/// Whether something in it is nested deeper than that.
+fn is_deep(json: &[u8]) -> bool {
+    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    json.iter().any(|byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => depth += 1,
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        // The answer around it is some levels deep itself.
+        depth > DEPTH - 8
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_nested_too_deep_is_told_from_what_looks_so() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(!is_deep(nested(120).as_bytes()) && is_deep(nested(121).as_bytes()));
+        assert!(!is_deep(format!("\"{}\"", nested(500)).as_bytes()), "a text is flat");
+        assert!(!is_deep(format!("\"\\\"{}\"", "[".repeat(500)).as_bytes()), "an escaped quote");
+        assert!(!is_deep(format!("[{}]", vec!["[{}]"; 500].join(",")).as_bytes()), "side by side");
+    }
 
     #[test]
     fn a_payload_is_itself_where_it_is_json() {

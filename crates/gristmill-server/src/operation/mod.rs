@@ -30,7 +30,7 @@ use gristmill::{Mill, Store, StoreError};
 use tokio::sync::Notify;
 
 pub use record::{OperationState, OperationView};
-pub(crate) use runner::{give_up, run};
+pub(crate) use runner::{KEPT, give_up, run};
 
 use record::Record;
 

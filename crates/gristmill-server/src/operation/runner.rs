@@ -16,18 +16,18 @@ const HOLD: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(1);
 /// Most tasks of one step.
 const STEP: usize = 500;
-/// How long ended ones are kept, and how many at most.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long ended ones are kept unless said otherwise, and how many at most.
+pub(crate) const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 const KEPT_MAX: usize = 1_000;
 
 /// Carries operations out until it is dropped.
-pub(crate) async fn run(operations: Operations, who: WorkerId) {
+pub(crate) async fn run(operations: Operations, who: WorkerId, kept: Duration) {
     loop {
         tokio::select! {
             () = operations.begun.notified() => {}
             () = tokio::time::sleep(LOOK) => {}
         }
-        if let Err(error) = look(&operations, &who).await {
+        if let Err(error) = look(&operations, &who, kept).await {
             tracing::debug!(target: "gristmill::server", %error, "operations wait for the store");
         }
     }
@@ -40,7 +40,7 @@ pub(crate) async fn give_up(operations: &Operations, who: &WorkerId) {
 }
 
 /// Carries out what there is.
-async fn look(operations: &Operations, who: &WorkerId) -> Result<(), StoreError> {
+async fn look(operations: &Operations, who: &WorkerId, kept: Duration) -> Result<(), StoreError> {
     while let Some((document, record)) = operations.read(OPEN).await?.into_iter().next() {
         if !operations.store.campaign(ROLE, who, HOLD).await?.mine {
             return Ok(());
@@ -51,7 +51,7 @@ async fn look(operations: &Operations, who: &WorkerId) -> Result<(), StoreError>
             continue;
         }
         carry_out(operations, who, document, record).await?;
-        prune(operations).await?;
+        prune(operations, kept).await?;
     }
     Ok(())
 }
@@ -145,14 +145,14 @@ async fn end(
 }
 
 /// Forgets those that ended long ago, and the oldest of too many.
-async fn prune(operations: &Operations) -> Result<(), StoreError> {
+async fn prune(operations: &Operations, kept: Duration) -> Result<(), StoreError> {
     let ended = operations.read(ENDED).await?;
     let too_many = ended.len().saturating_sub(KEPT_MAX.saturating_sub(1));
     // By the store's clock, as all of them were written: another one may be years ahead.
     let Some(now) = ended.iter().map(|(document, _)| document.changed_at).max() else {
         return Ok(());
     };
-    let old = now.before(KEPT);
+    let old = now.before(kept);
     let is_old = |document: &Document| document.changed_at < old;
     for (at, (document, _)) in ended.iter().enumerate() {
         if at < too_many || is_old(document) {
@@ -171,4 +171,37 @@ const fn is_final(error: &StoreError) -> bool {
             | StoreError::NotSupported(_)
             | StoreError::Corrupt(_)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use gristmill::Mill;
+    use gristmill::port::{Action, TaskFilter};
+    use gristmill_core::ManualClock;
+    use gristmill_core::memory::{MemoryOptions, MemoryStore};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn those_that_ended_are_forgotten_in_their_time() {
+        let day = Duration::from_secs(24 * 3600);
+        let clock =
+            Arc::new(ManualClock::at(gristmill::Timestamp::from_micros(1_700_000_000_000_000)));
+        let options = MemoryOptions { clock: clock.clone(), ..MemoryOptions::default() };
+        let operations = Operations::of(&Mill::over(Arc::new(MemoryStore::new(options))));
+        let who = WorkerId::new("w").expect("a name");
+        let mut left = Vec::new();
+        // One every second day, of which those of the last three days are kept.
+        for _ in 0..4 {
+            let filter = TaskFilter::default();
+            let begun = operations.begin(Action::Retry, &filter, None, "ada".to_owned(), None);
+            begun.await.expect("begun");
+            look(&operations, &who, 3 * day).await.expect("carried out");
+            left.push(operations.list().await.expect("listed").len());
+            clock.advance(2 * day);
+        }
+        assert_eq!(left, [1, 2, 2, 2]);
+    }
 }

@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod attacked;
 mod audit;
 mod claiming;
 mod client;

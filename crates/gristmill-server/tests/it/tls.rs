@@ -183,3 +183,57 @@ async fn who_says_nothing_to_a_handshake_is_cut() {
     let _ = silent.read_to_end(&mut Vec::new()).await;
     assert!(began.elapsed() <= Duration::from_secs(11), "{:?}", began.elapsed());
 }
+
+/// The first message of a client that knows nothing newer than this version.
+fn hello(version: u8) -> Vec<u8> {
+    let mut body = vec![3, version];
+    body.extend([7; 32]);
+    // No session, two suites of those times, no compression, no extensions.
+    body.extend([0, 0, 4, 0xc0, 0x13, 0x00, 0x2f, 1, 0]);
+    let mut said = vec![0x16, 3, 1, 0, u8::try_from(body.len() + 4).unwrap()];
+    said.extend([1, 0, 0, u8::try_from(body.len()).unwrap()]);
+    said.extend(body);
+    said
+}
+
+#[tokio::test]
+async fn versions_that_are_broken_are_refused() {
+    let all = Certificates::new();
+    all.put("a");
+    let site = Site::encrypted(Arc::new(all.encryption().unwrap())).await;
+    // SSL 3, TLS 1.0 and TLS 1.1.
+    for version in 0..=2 {
+        let mut stream = site.connect().await;
+        stream.write_all(&hello(version)).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        // A fatal alert: there is no agreeing, or this version is not spoken. No hello.
+        assert_eq!(answer.len(), 7, "3.{version}: {answer:?}");
+        assert_eq!((answer[0], answer[5]), (0x15, 2), "3.{version}: {answer:?}");
+        assert!(matches!(answer[6], 40 | 70), "3.{version}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_is_encrypted_is_a_store() {
+    let all = Certificates::new();
+    all.make("b");
+    all.put("a");
+    let site = Site::encrypted(Arc::new(all.encryption().unwrap())).await;
+    let open = async |ca: &str| {
+        let ca = all.path(ca);
+        let url = format!("https://localhost:{}?ca={}", site.address.port(), ca.display());
+        gristmill::Mill::open(&url).await
+    };
+    let mill = open("a.crt").await.unwrap();
+    mill.declare_queue("q").await.unwrap();
+    assert_eq!(site.mill.inspect().stats().await.unwrap().len(), 1);
+    for (ca, why) in
+        [("b.crt", "certificate"), ("a.key", "no certificate"), ("none", "cannot be read")]
+    {
+        let error = open(ca).await.map(drop).unwrap_err().to_string();
+        assert!(error.contains(why), "{ca}: {error}");
+    }
+    let plain = format!("http://{}", site.address);
+    assert!(gristmill::Mill::open(&plain).await.is_err());
+}

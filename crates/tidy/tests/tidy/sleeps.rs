@@ -169,7 +169,7 @@ const SLEEPS: &[(&str, Why, usize, &str)] = &[
     ("crates/gristmill/tests/it/worker_processes.rs", Why::Looks, 1, "whether it has ended"),
     (
         "crates/gristmill/tests/it/worker_processes.rs",
-        Why::Fixed,
+        Why::Drives,
         1,
         "a handler in another process takes its time, so that a kill finds it at work",
     ),

@@ -259,7 +259,8 @@ fn a_command_that_is_not_there_for_long_burns_no_task() {
     }
     let tasks = place.json(&["list"]);
     assert_eq!((&tasks[0]["state"], &tasks[0]["attempts"]), (&json!("pending"), &json!(0)));
-    assert_eq!(tasks[0]["claims"], 22);
+    // A processor may have claimed once more before it heard of the stop.
+    assert!(tasks[0]["claims"].as_u64().unwrap() >= 22, "{tasks}");
 }
 
 #[test]

@@ -23,22 +23,31 @@ pub(crate) fn is_shown(line: &str, shown: &str) -> bool {
 
 #[test]
 fn the_http_page_says_what_happens() {
-    if !Command::new("curl").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        println!("NOT RUN: curl is missing");
-        return;
+    for tool in ["curl", "python3"] {
+        let tried = Command::new(tool).arg("--version").output();
+        if !tried.is_ok_and(|output| output.status.success()) {
+            println!("NOT RUN: {tool} is missing");
+            return;
+        }
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(root.join("docs/http.md")).unwrap();
     let place = Place::new();
     let (_serve, address) = started(&place, &["serve"]);
     let here = |text: &str| text.replace("localhost:4747", &address);
-    let script = page.split("```sh\n# worker.sh").nth(1).unwrap().split("```").next().unwrap();
-    place.write("worker.sh", here(&format!("# worker.sh{script}")));
+    for (language, name) in [("sh", "worker.sh"), ("python", "sums.py")] {
+        let begins = format!("```{language}\n# {name}");
+        let script = page.split(&begins).nth(1).unwrap().split("```").next().unwrap();
+        place.write(name, here(&format!("# {name}{script}")));
+    }
     let steps = transcript(&page);
-    assert!(steps.len() >= 18, "the page shows {} commands", steps.len());
+    assert!(steps.len() >= 23, "the page shows {} commands", steps.len());
     for (command, expected) in steps {
         let mut shell = Command::new("sh");
-        let output = shell.args(["-c", &here(&command)]).current_dir(place.path("")).output();
+        shell.args(["-c", &here(&command)]).current_dir(place.path(""));
+        shell.env("GRISTMILL_URL", format!("http://{address}"));
+        shell.env("PYTHONPATH", root.join("clients/python")).env("PYTHONDONTWRITEBYTECODE", "1");
+        let output = shell.output();
         let printed = String::from_utf8(output.unwrap().stdout).unwrap();
         for shown in expected {
             let found = printed.lines().any(|line| is_shown(line, &shown));

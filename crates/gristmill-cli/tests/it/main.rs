@@ -10,6 +10,7 @@
 mod bad_input;
 mod bench;
 mod bulk;
+mod canaries;
 mod clock_jumps;
 mod config;
 mod contract;

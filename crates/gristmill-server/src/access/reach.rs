@@ -145,4 +145,40 @@ mod tests {
         }
         assert_eq!(Reach::of(&vec!["a"; 101]), Err(ReachError::TooMany));
     }
+
+    /// All texts of these characters, up to so many.
+    fn texts(alphabet: &[char], most: usize) -> Vec<String> {
+        let mut all = vec![String::new()];
+        let mut last = all.clone();
+        for _ in 0..most {
+            let longer = |text: &String| {
+                let text = text.clone();
+                alphabet.iter().map(move |next| format!("{text}{next}"))
+            };
+            last = last.iter().flat_map(longer).collect();
+            all.extend_from_slice(&last);
+        }
+        all
+    }
+
+    /// Every text that means something elsewhere (in a pattern of a shell, of SQL, of a
+    /// regular expression) means itself here, or nothing.
+    #[test]
+    fn whatever_is_said_reaches_what_it_says_and_no_more() {
+        let alphabet = ['a', 'b', '-', '.', '_', '*', '%', '?', '^', '|', ' ', '\n'];
+        let mut reached = 0;
+        let names = texts(&alphabet[..5], 4);
+        for said in texts(&alphabet, 3) {
+            let Ok(reach) = Reach::of(&[&said]) else { continue };
+            for name in &names {
+                let meant = match said.strip_suffix('*') {
+                    Some(beginning) => name.starts_with(beginning),
+                    None => *name == said,
+                };
+                assert_eq!(reach.has(name), meant, "{said:?} of {name:?}");
+                reached += usize::from(meant);
+            }
+        }
+        assert!(reached > 1_000, "{reached}");
+    }
 }

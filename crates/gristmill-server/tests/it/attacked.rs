@@ -1,9 +1,12 @@
 //! What strangers send to bring a service down, or in: depth, extremes, names without end,
 //! and guesses.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use gristmill_server::Scope;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::{Site, read, request};
 
@@ -73,6 +76,137 @@ async fn numbers_beyond_all_bounds_are_refused() {
         assert_eq!(site.post("/v1/claims", &claim).await.status, 422, "{claim}");
     }
     is_well(&site).await;
+}
+
+/// Numbers without a pattern, the same ones each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap() % most.max(1)
+    }
+}
+
+/// A request with a few bytes turned, taken out, said twice, or put in.
+fn changed(request: &[u8], dice: &mut Dice) -> Vec<u8> {
+    const ODD: [&[u8]; 12] = [
+        b"\0",
+        b"\r\n",
+        b"\r\n\r\n",
+        b"\xff\xfe",
+        b"%00",
+        b"../",
+        b"-1",
+        b"\"",
+        b"{",
+        b"]",
+        b"99999999999999999999",
+        b"transfer-encoding: chunked\r\n",
+    ];
+    let mut text = request.to_vec();
+    for _ in 0..=dice.below(3) {
+        let from = dice.below(text.len());
+        let to = (from + 1 + dice.below(8)).min(text.len());
+        match dice.below(5) {
+            0 => text[from] ^= 1 << dice.below(8),
+            1 => drop(text.drain(from..to)),
+            2 => text.splice(from..from, text[from..to].to_vec()).for_each(drop),
+            3 => text.splice(from..from, ODD[dice.below(ODD.len())].to_vec()).for_each(drop),
+            _ => text.truncate(from.max(1)),
+        }
+        if text.is_empty() {
+            return text;
+        }
+    }
+    text
+}
+
+/// Whatever is sent, the connection is answered or closed, and nothing panics behind it.
+#[tokio::test]
+async fn requests_that_are_changed_at_random_harm_nobody() {
+    let panics = Arc::new(AtomicUsize::new(0));
+    let (counted, before) = (panics.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        let ours = panic.location().is_some_and(|at| at.file().contains("/src/"));
+        counted.fetch_add(usize::from(ours), Ordering::SeqCst);
+        before(panic);
+    }));
+    let site = Site::with(&["q"]).await;
+    let json = [("content-type", "application/json")];
+    let lines = [("content-type", "application/x-ndjson")];
+    let token = "00112233445566778899aabbccddeeff";
+    let requests = [
+        request("POST", "/v1/queues/q/tasks", &json, r#"{"payload":{"a":[1]},"delay":"5s"}"#),
+        request(
+            "POST",
+            "/v1/queues/q/tasks",
+            &lines,
+            "{\"payload\":1}\n{\"payload_base64\":\"AA==\"}\n",
+        ),
+        request(
+            "POST",
+            "/v1/claims",
+            &json,
+            &format!(r#"{{"queues":["q"],"worker":"w","max":2,"token":"{token}"}}"#),
+        ),
+        request(
+            "POST",
+            "/v1/settlements",
+            &json,
+            &format!(
+                r#"[{{"id":"1","token":"{token}","outcome":"retry","after":"5s","error":"x"}}]"#
+            ),
+        ),
+        request(
+            "POST",
+            "/v1/tasks/retry",
+            &json,
+            r#"{"filter":{"queue":"q","error":"x"},"by":"ada"}"#,
+        ),
+        request(
+            "PATCH",
+            "/v1/queues/q",
+            &json,
+            r#"{"settings":{"max_attempts":3,"backoff":{"base":"1s"}}}"#,
+        ),
+        request(
+            "PUT",
+            "/v1/schedules/s",
+            &json,
+            r#"{"queue":"q","cron":"0 7 * * *","zone":"UTC","payload":1}"#,
+        ),
+        request("POST", "/v1/port/put", &json, r#"{"queue":"q","tasks":[{"payload":"AA=="}]}"#),
+        request("GET", "/v1/tasks?queue=q&state=failed&since=1h&cursor=1&limit=10", &[], ""),
+        request("GET", "/v1/minutes?queue=q&back=1h", &[("authorization", "Bearer x")], ""),
+        request(
+            "GET",
+            "/failed?queue=q&error=%3Cb%3E",
+            &[("accept", "text/html"), ("cookie", "a=b")],
+            "",
+        ),
+    ];
+    let mut dice = Dice(0x2545_F491_4F6C_DD1D);
+    for turn in 0..1_500 {
+        let text = changed(&requests[dice.below(requests.len())], &mut dice);
+        let told = || format!("request {turn}: {:?}", String::from_utf8_lossy(&text));
+        let asking = async {
+            let mut stream = site.connect().await;
+            // It may be closed while it is still being sent.
+            let _ = stream.write_all(&text).await;
+            let _ = stream.shutdown().await;
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer).await;
+            answer
+        };
+        let answer = tokio::time::timeout(Duration::from_secs(30), asking).await;
+        let answer = answer.unwrap_or_else(|_| panic!("no end of {}", told()));
+        assert!(!answer.starts_with(b"HTTP/1.1 500"), "{}", told());
+        assert_eq!(panics.load(Ordering::SeqCst), 0, "{}", told());
+    }
+    assert_eq!(site.get("/livez").await.status, 200);
 }
 
 /// Names that somebody makes up become neither queues nor series.

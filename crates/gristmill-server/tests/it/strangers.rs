@@ -1,8 +1,8 @@
 //! Who is not answered: other names, pages of other sites, other methods, rubbish.
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
-use crate::client::Site;
+use crate::client::{Site, request};
 
 #[tokio::test]
 async fn other_names_and_pages_of_other_sites_are_refused() {
@@ -27,16 +27,41 @@ async fn other_names_and_pages_of_other_sites_are_refused() {
     assert_eq!(site.mill.inspect().queue("a").await.unwrap().total(), 0);
 }
 
+/// The head of an answer, in small letters: some have no end.
+async fn head(site: &Site, method: &str, path: &str) -> String {
+    let mut stream = BufReader::new(site.connect().await);
+    let json = [("content-type", "application/json")];
+    stream.write_all(&request(method, path, &json, "{}")).await.unwrap();
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(stream.read_line(&mut head).await.unwrap() > 0, "{method} {path}: {head}");
+    }
+    head.to_ascii_lowercase()
+}
+
+/// Whatever the answer: of each route of the document, of pages, and of what is not there.
 #[tokio::test]
 async fn every_answer_is_marked() {
-    let site = Site::with(&[]).await;
-    for path in ["/v1", "/nothing", "/docs", "/v1/tasks?x=1", "/metrics"] {
-        let head = site.get(path).await.head;
-        for mark in
-            ["x-content-type-options: nosniff", "frame-ancestors 'none'", "cache-control: no-store"]
+    let site = Site::with(&["x"]).await;
+    let document = site.get("/openapi.json").await.json();
+    let pages = ["/", "/tasks", "/failed", "/nothing", "/v1/nothing", "/v1/tasks?x=1"];
+    let mut asked: Vec<(String, String)> =
+        pages.iter().map(|path| ("GET".to_owned(), (*path).to_owned())).collect();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let parts = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
+        let path = parts.collect::<Vec<_>>().join("/");
+        asked.extend(methods.as_object().unwrap().keys().map(|m| (m.to_uppercase(), path.clone())));
+        // One that it does not have.
+        asked.push(("TRACE".to_owned(), path));
+    }
+    assert!(asked.len() > 150, "{}", asked.len());
+    for (method, path) in asked {
+        let head = head(&site, &method, &path).await;
+        for mark in ["x-content-type-options: nosniff", "frame-ancestors 'none'", "cache-control: "]
         {
-            assert!(head.contains(mark), "{path}: {head}");
+            assert!(head.contains(mark), "{method} {path}: {head}");
         }
+        assert!(!path.starts_with("/v1") || head.contains("no-store"), "{method} {path}: {head}");
     }
 }
 

@@ -12,6 +12,7 @@ mod manifest;
 mod orphans;
 mod packaging;
 mod repo;
+mod security;
 mod seeds;
 mod sleeps;
 mod sql;
@@ -114,6 +115,11 @@ fn every_guarantee_is_shown_by_a_behaviour() -> io::Result<()> {
 #[test]
 fn the_five_systems_are_accounted_for() -> io::Result<()> {
     hold(seeds::rows)
+}
+
+#[test]
+fn every_risk_is_shown_to_be_guarded_against() -> io::Result<()> {
+    hold(security::rows)
 }
 
 #[test]

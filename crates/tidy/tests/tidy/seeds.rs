@@ -114,7 +114,7 @@ fn kind(name: &str) -> Kind {
 }
 
 /// The cells of a table's line; none of any other line.
-fn cells(line: &str) -> Vec<&str> {
+pub(crate) fn cells(line: &str) -> Vec<&str> {
     let Some(inner) = line.trim().strip_prefix('|').and_then(|line| line.strip_suffix('|')) else {
         return Vec::new();
     };
@@ -132,12 +132,12 @@ fn cells(line: &str) -> Vec<&str> {
 }
 
 /// The line between a table's head and its rows.
-fn is_rule(line: &str) -> bool {
+pub(crate) fn is_rule(line: &str) -> bool {
     line.chars().all(|c| "|-: ".contains(c))
 }
 
 /// What stands between backticks.
-fn names(text: &str) -> Vec<&str> {
+pub(crate) fn names(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
@@ -169,7 +169,7 @@ fn tests(repo: &Repo) -> BTreeSet<String> {
 }
 
 /// The functions of a file under `#[test]` or `#[tokio::test]`.
-fn test_functions(file: &File) -> Vec<String> {
+pub(crate) fn test_functions(file: &File) -> Vec<String> {
     let all = code(&file.text);
     let mut found = Vec::new();
     let mut marked = false;

@@ -135,6 +135,10 @@ impl From<StoreError> for Failure {
             }
             StoreError::Fault(_) => (Exit::Unusable, "store_fault", said),
             StoreError::NewerSchema { .. } => (Exit::Unusable, "newer_schema", said),
+            // A service has said already whose permission it is about.
+            StoreError::Permission(_) if std::error::Error::source(&error).is_none() => {
+                (Exit::Unusable, "no_permission", said)
+            }
             StoreError::Permission(_) => (
                 Exit::Unusable,
                 "no_permission",

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gristmill::port::name::did_you_mean;
 use gristmill::port::settings::LEASE_MIN;
 use gristmill::signal::Signals;
 use gristmill::worker::{WorkReport, Worker};
-use gristmill::{Mill, QueueName};
+use gristmill::{Mill, QueueName, StoreError};
 use gristmill_contract::duration;
 use gristmill_server::{Listen, Options, Server};
 use serde_json::json;
@@ -149,25 +150,29 @@ impl Work {
         Ok(())
     }
 
-    /// The queues to serve: a misspelt one is an error before anything starts.
+    /// The queues to serve: a misspelt one is an error before anything starts. Asked as
+    /// workers ask: who may work need not be allowed to look at numbers.
     async fn served(&self, mill: &Mill) -> Result<Vec<QueueName>, Failure> {
+        let known = mill.inspect().queues().await?.into_iter().map(|queue| queue.name);
+        let known: Vec<QueueName> = known.collect();
         if self.queues.is_empty() {
-            let queues = mill.inspect().queues().await?;
-            if queues.is_empty() {
+            if known.is_empty() {
                 return Err(Failure::new(
                     Exit::Refused,
                     "unknown_queue",
                     "there are no queues yet: declare one with 'gristmill queue add NAME'",
                 ));
             }
-            return Ok(queues.into_iter().map(|queue| queue.name).collect());
+            return Ok(known);
         }
         // Named twice it is still one queue.
         let mut queues = self.queues.clone();
         queues.sort();
         queues.dedup();
-        for queue in &queues {
-            mill.inspect().queue(queue.as_str()).await?;
+        if let Some(queue) = queues.iter().find(|queue| !known.contains(queue)) {
+            let near = did_you_mean(queue.as_str(), known.iter().map(QueueName::as_str));
+            let (name, suggestion) = (queue.to_string(), near.map(str::to_owned));
+            return Err(StoreError::UnknownQueue { name, suggestion }.into());
         }
         Ok(queues)
     }

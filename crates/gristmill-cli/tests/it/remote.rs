@@ -60,6 +60,27 @@ fn a_store_elsewhere_is_put_to_and_worked_from() {
     }
 }
 
+/// The scope that docs/remote.md names for each is enough, and what is refused says which
+/// one it wants, not what to do about files.
+#[test]
+fn a_worker_needs_no_more_than_to_work() {
+    let (_serve, [_there, here], url, token) = elsewhere(&["--scope", "put,work"]);
+    let run = |words: &[&str]| {
+        let words: Vec<&str> = ["--store", &url].iter().chain(words).copied().collect();
+        with_token(&here, &token, &words)
+    };
+    assert_eq!(run(&["put", "emails", "1"]).code, 0);
+    let misspelt = run(&["work", "email", "--exec", "true", "--drain"]);
+    assert!(misspelt.stderr.contains("did you mean 'emails'?"), "{misspelt:?}");
+    let worked = run(&["work", "emails", "--exec", "cat > got", "--drain"]);
+    assert_eq!(worked.code, 0, "{worked:?}");
+    assert!(here.path("got").exists(), "{worked:?}");
+    let refused = run(&["stats"]);
+    assert_eq!(refused.code, 5, "{refused:?}");
+    let (read, path) = (refused.stderr.contains("scope read"), refused.stderr.contains("path"));
+    assert!(read && !path && !refused.stderr.contains(".;"), "{refused:?}");
+}
+
 #[test]
 fn who_has_no_token_and_who_finds_nobody_is_told() {
     let (serve, [_there, here], url, token) = elsewhere(&["--scope", "admin"]);

@@ -33,6 +33,14 @@ pub(super) fn value(answered: &Answered, repeat: Repeat) -> Result<Value, NoValu
     })
 }
 
+/// A sentence as it stands behind another one.
+fn within(sentence: &str) -> String {
+    let sentence = sentence.trim_end_matches('.');
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
 /// What a problem means, by what the caller can do next.
 fn error(status: u16, code: Option<&str>, said: &Value, repeat: Repeat) -> StoreError {
     if let Some(told) = said.get("error").cloned()
@@ -42,7 +50,7 @@ fn error(status: u16, code: Option<&str>, said: &Value, repeat: Repeat) -> Store
     }
     let text = |name: &str| said.get(name).and_then(Value::as_str);
     let why = match (text("detail"), text("advice")) {
-        (Some(detail), Some(advice)) => format!("{detail}; {advice}"),
+        (Some(detail), Some(advice)) => format!("{detail}; {}", within(advice)),
         (Some(detail), None) => detail.to_owned(),
         (None, _) => format!("the service answered HTTP {status}"),
     };
@@ -146,7 +154,7 @@ mod tests {
     fn a_refusal_says_what_to_do() {
         let forbidden = r#"{"code":"forbidden","detail":"token 'a' has not the scope admin","advice":"Use another."}"#;
         let said = judged(403, forbidden, Repeat::Once).to_string();
-        assert_eq!(said, "no permission: token 'a' has not the scope admin; Use another.");
+        assert_eq!(said, "no permission: token 'a' has not the scope admin; use another");
         let old = r#"{"code":"unknown_route","detail":"there is nothing at /v1/port"}"#;
         let said = judged(404, old, Repeat::Once).to_string();
         assert!(said.contains("older than this program"), "{said}");

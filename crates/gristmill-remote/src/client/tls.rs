@@ -58,5 +58,14 @@ pub(super) async fn encrypted(
     let name = ServerName::try_from(host.to_owned());
     let name = name.map_err(|error| format!("no encrypted connection: {error}"))?;
     let agreed = tls.connect(name, stream).await;
-    agreed.map_err(|error| format!("no encrypted connection: {error}"))
+    agreed.map_err(|error| {
+        let said = error.to_string();
+        // What `openssl req -x509` makes unless it is told otherwise.
+        let hint = if said.contains("CaUsedAsEndEntity") {
+            " (the service shows an authority's certificate: give it one with CA:FALSE)"
+        } else {
+            ""
+        };
+        format!("no encrypted connection: {said}{hint}")
+    })
 }

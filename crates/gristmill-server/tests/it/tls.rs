@@ -29,10 +29,15 @@ impl Certificates {
 
     /// A certificate and its key of this name.
     fn make(&self, name: &str) {
+        self.make_one(name, "FALSE");
+    }
+
+    /// The same, of an authority or not.
+    fn make_one(&self, name: &str, authority: &str) {
         let words = format!(
             "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj \
-             /CN={name} -addext subjectAltName=DNS:localhost -addext basicConstraints=CA:FALSE \
-             -keyout {name}.key -out {name}.crt"
+             /CN={name} -addext subjectAltName=DNS:localhost -addext \
+             basicConstraints=CA:{authority} -keyout {name}.key -out {name}.crt"
         );
         let made =
             Command::new("openssl").args(words.split(' ')).current_dir(self.0.path()).output();
@@ -236,4 +241,12 @@ async fn a_service_that_is_encrypted_is_a_store() {
     }
     let plain = format!("http://{}", site.address);
     assert!(gristmill::Mill::open(&plain).await.is_err());
+    // What openssl makes unless it is told otherwise: it is said what is wrong with it.
+    all.make_one("c", "TRUE");
+    all.put("c");
+    let site = Site::encrypted(Arc::new(all.encryption().unwrap())).await;
+    let url =
+        format!("https://localhost:{}?ca={}", site.address.port(), all.path("c.crt").display());
+    let error = gristmill::Mill::open(&url).await.map(drop).unwrap_err().to_string();
+    assert!(error.contains("CA:FALSE"), "{error}");
 }

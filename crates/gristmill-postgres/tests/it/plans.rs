@@ -120,6 +120,10 @@ async fn a_claim_visits_what_it_takes() {
         let mut visited = 0.0;
         let mut used = false;
         for plan in &plans {
+            // Three claims in a hundred look for blocked tasks whose key became free, at a
+            // bounded number of them (`do_some`): that is no part of finding what to take.
+            let text = plan["Query Text"].as_str().unwrap_or_default();
+            let most = if text.contains("LIMIT p_look") { 1000.0 } else { 100.0 };
             let mut all = Vec::new();
             nodes(&plan["Plan"], &mut all);
             for node in all {
@@ -129,7 +133,9 @@ async fn a_claim_visits_what_it_takes() {
                 let kind = node["Node Type"].as_str().unwrap_or_default();
                 assert_ne!(kind, "Seq Scan", "{call}: {plan:#}");
                 let rows = number(node, "Actual Rows") + number(node, "Rows Removed by Filter");
-                visited += rows * number(node, "Actual Loops").max(1.0);
+                let rows = rows * number(node, "Actual Loops").max(1.0);
+                assert!(rows <= most, "{call} visited {rows} rows by {text}");
+                visited += if most > 100.0 { 0.0 } else { rows };
                 let index = node.get("Index Name").and_then(Value::as_str);
                 used |= matches!(index, Some("task_pick" | "task_source"));
             }

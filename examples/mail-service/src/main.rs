@@ -107,7 +107,8 @@ async fn run(args: Args) -> Result<()> {
                 let subject = subject.clone();
                 Emails { to, user_id, subject, body: None, attachment: None }
             });
-            say!("{} mails put", mill.put_all(mails).run().await?.enqueued)?;
+            let count = mill.put_all(mails).run().await?.enqueued;
+            say!("{count} {} put", if count == 1 { "mail" } else { "mails" })?;
         }
         Command::Newsletter { subject, readers } => {
             let user_ids = (1..).take(readers.len()).collect();

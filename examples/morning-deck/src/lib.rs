@@ -6,6 +6,7 @@
 
 pub mod ai;
 pub mod app;
+mod board;
 pub mod briefing;
 pub mod config;
 pub mod db;

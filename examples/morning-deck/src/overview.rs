@@ -15,13 +15,18 @@ use crate::timing::Timing;
 
 const READER_LIST: &str = include_str!("sql/reader_list.sql");
 const BRIEFING_LIST: &str = include_str!("sql/briefing_list.sql");
+const ITEM_NEWEST: &str = include_str!("sql/item_newest.sql");
 
 /// Failures that are shown of each kind.
 const FAILURES: u32 = 10;
+/// Enriched items that are shown.
+const STORIES: u32 = 5;
 
 /// How everything stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Overview {
+    /// When it was looked.
+    pub as_of: String,
     /// The queues, where they can be looked at from here.
     pub queues: Option<Vec<Queue>>,
     /// The three tables.
@@ -30,6 +35,8 @@ pub struct Overview {
     pub readers: Vec<Reader>,
     /// The briefings.
     pub briefings: Vec<Briefing>,
+    /// What was enriched last.
+    pub stories: Vec<Story>,
     /// What failed last.
     pub failures: Vec<Failure>,
 }
@@ -82,6 +89,19 @@ pub struct Briefing {
     pub next: Option<String>,
 }
 
+/// An item that was enriched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Story {
+    /// Its title.
+    pub title: String,
+    /// What it is worth to its reader, up to 100.
+    pub score: u8,
+    /// In a few words.
+    pub summary: String,
+    /// Whose.
+    pub mail: String,
+}
+
 /// A row that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
@@ -102,11 +122,14 @@ impl Overview {
     /// When the database does not answer.
     pub fn look(db: &Connection, now: Timestamp) -> Result<Self> {
         let flows: [Flow; 3] = [SOURCE, ITEM, BRIEFING];
+        let as_of = jiff::Timestamp::from_microsecond(now.as_micros())?;
         let mut overview = Overview {
+            as_of: as_of.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
             queues: None,
             rows: Vec::new(),
             readers: Vec::new(),
             briefings: Vec::new(),
+            stories: Vec::new(),
             failures: Vec::new(),
         };
         for flow in flows {
@@ -125,6 +148,13 @@ impl Overview {
             Ok(Reader { mail, zone, credits: row.get(2)?, sources: row.get(3)? })
         })?;
         overview.readers = readers.collect::<Result<_, _>>()?;
+        let mut stories = db.prepare(ITEM_NEWEST)?;
+        let stories = stories.query_map([STORIES], |row| {
+            let summary: Option<String> = row.get(2)?;
+            let summary = summary.unwrap_or_default();
+            Ok(Story { title: row.get(0)?, score: row.get(1)?, summary, mail: row.get(3)? })
+        })?;
+        overview.stories = stories.collect::<Result<_, _>>()?;
         let mut briefings = db.prepare(BRIEFING_LIST)?;
         let mut rows = briefings.query([])?;
         while let Some(row) = rows.next()? {
@@ -187,15 +217,26 @@ impl Overview {
             let _ =
                 writeln!(text, "{:<26} {mail:<30}  {title}", next.as_deref().unwrap_or("never"));
         }
+        if !self.stories.is_empty() {
+            let _ = writeln!(text, "\n{:<30} score  title", "enriched last, for");
+        }
+        for Story { title, score, mail, .. } in &self.stories {
+            let _ = writeln!(text, "{mail:<30} {score:>5}  {}", plain(title));
+        }
         if !self.failures.is_empty() {
             text += "\nfailed         times  why\n";
         }
         for Failure { table, row, attempts, error } in &self.failures {
-            let error = error.lines().next().unwrap_or_default();
+            let error = plain(error.lines().next().unwrap_or_default());
             let _ = writeln!(text, "{:<14} {attempts:>5}  {error}", format!("{table} {row}"));
         }
         text
     }
+}
+
+/// What others wrote, without what a terminal would obey.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// When a briefing comes next, by its reader's clock.

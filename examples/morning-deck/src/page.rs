@@ -1,7 +1,7 @@
-//! The status page: the overview for a browser, and as JSON at `/status.json`.
+//! Serves the status page, and the same as JSON at `/status.json`.
 
 use std::convert::Infallible;
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use crate::board;
 use crate::deck::Deck;
 use crate::error::Result;
 use crate::overview::Overview;
@@ -26,7 +27,6 @@ use crate::overview::Overview;
 const ASKS_WITHIN: Duration = Duration::from_secs(5);
 /// Most connections side by side.
 const AT_ONCE: usize = 32;
-const STYLE: &str = include_str!("page.css");
 
 /// Answers until it is dropped.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ async fn answer(
         async { deck.transact(|db, now| Overview::look(db, now)).await?.with_queues(mill).await };
     let (status, kind, text) = match (request.method(), request.uri().path()) {
         (&Method::GET, "/") => match looked.await {
-            Ok(overview) => (StatusCode::OK, "text/html; charset=utf-8", page(&overview)),
+            Ok(overview) => (StatusCode::OK, "text/html; charset=utf-8", board::html(&overview)),
             Err(error) => wrong(&*error),
         },
         (&Method::GET, "/status.json") => match looked.await.and_then(|o| json(&o)) {
@@ -112,65 +112,4 @@ fn wrong(error: &dyn Display) -> (StatusCode, &'static str, String) {
 
 fn json(overview: &Overview) -> Result<String> {
     Ok(serde_json::to_string_pretty(overview)?)
-}
-
-/// The page. It asks for itself again every few seconds.
-fn page(overview: &Overview) -> String {
-    let rows = overview.rows.iter().map(|rows| {
-        let counts = rows.by_status.iter().map(|(status, count)| format!("{status} {count}"));
-        vec![rows.table.to_owned(), counts.collect::<Vec<_>>().join(" · ")]
-    });
-    let queues = overview.queues.iter().flatten().map(|queue| {
-        let numbers = [queue.waiting, queue.running, queue.failed].map(|n| n.to_string());
-        [vec![queue.name.clone()], numbers.to_vec()].concat()
-    });
-    let readers = overview.readers.iter().map(|reader| {
-        let (credits, sources) = (reader.credits.to_string(), reader.sources.to_string());
-        vec![reader.mail.clone(), credits, sources, reader.zone.clone()]
-    });
-    let briefings = overview.briefings.iter().map(|briefing| {
-        let next = briefing.next.clone().unwrap_or_else(|| "never".to_owned());
-        vec![next, briefing.mail.clone(), briefing.title.clone()]
-    });
-    let failures = overview.failures.iter().map(|failure| {
-        let row = format!("{} {}", failure.table, failure.row);
-        vec![row, failure.attempts.to_string(), failure.error.clone()]
-    });
-    let tables = [
-        table("Rows", &["table", "by status"], rows),
-        table("Queues", &["queue", "waiting", "running", "failed"], queues),
-        table("Readers", &["reader", "credits", "sources", "zone"], readers),
-        table("Briefings", &["next", "reader", "title"], briefings),
-        table("Failed last", &["row", "times", "why"], failures),
-    ];
-    format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta http-equiv=\"refresh\" content=\"5\"><title>Morning deck</title>\
-         <style>{STYLE}</style></head><body><h1>Morning deck</h1>{}</body></html>",
-        tables.concat()
-    )
-}
-
-fn table(title: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut table = format!("<h2>{title}</h2><table><thead><tr>");
-    for name in head {
-        // Writing to a string cannot fail.
-        let _ = write!(table, "<th scope=\"col\">{name}</th>");
-    }
-    table += "</tr></thead><tbody>";
-    let mut empty = true;
-    for row in rows {
-        empty = false;
-        let cells = row.iter().map(|cell| format!("<td>{}</td>", escaped(cell)));
-        let _ = write!(table, "<tr>{}</tr>", cells.collect::<String>());
-    }
-    if empty {
-        let _ = write!(table, "<tr><td colspan=\"{}\">none</td></tr>", head.len());
-    }
-    table + "</tbody></table>"
-}
-
-/// What a source or an error says must not become part of the page.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -32,8 +32,7 @@ task!(RunBriefing, "briefing");
 /// person to look at.
 pub async fn declare<S: Stage + TaskType>(mill: &Mill, serving: &Serving) -> Result<()> {
     let week = Duration::from_secs(7 * 24 * 3_600);
-    mill.declare::<S>().capacity(serving.queue_capacity).keep_failed(week).await?;
-    Ok(())
+    Ok(mill.declare::<S>().capacity(serving.queue_capacity).keep_failed(week).await.map(drop)?)
 }
 
 /// A stage's scheduler, and its recovery.
@@ -78,11 +77,9 @@ async fn put<S: Stage + TaskType>(deck: &Arc<Deck>, finding: &Finding, task: S) 
     // Marked first: a worker may have the task before this goes on. What a dead
     // process leaves marked, recovery finds.
     deck.transact(move |db, now| Ok(S::FLOW.queue(db, row, now)?)).await?;
-    if let Err(error) = finding.put(task).await {
-        deck.transact(move |db, now| Ok(S::FLOW.unqueue(db, row, now)?)).await?;
-        return Err(error.into());
-    }
-    Ok(())
+    let Err(refused) = finding.put(task).await else { return Ok(()) };
+    deck.transact(move |db, now| Ok(S::FLOW.unqueue(db, row, now)?)).await?;
+    Err(refused.into())
 }
 
 /// A stage's worker, with as many processors as it is to have.

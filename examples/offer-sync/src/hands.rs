@@ -20,12 +20,12 @@ pub(crate) async fn free_of_gone(mill: &Mill, market: &Market, own: TaskId) -> R
     Ok(())
 }
 
-/// Frees what this run has in hand if an operator cancelled its task, now that the run
-/// heard of it. A run that is cancelled for another reason leaves it to the task's next.
-pub(crate) async fn free_if_cancelled(run: &Context, market: &Market) -> Result<()> {
+/// Ends a run that was cancelled. What it has in hand is free if an operator cancelled its
+/// task; a run that is cancelled for another reason leaves it to the task's next.
+pub(crate) async fn let_go(run: &Context, market: &Market) -> Result<()> {
     let task = run.mill().inspect().task(run.id).await?;
     if task.is_some_and(|task| task.cancel_requested && task.claims == run.claims) {
         market.free(run.id.0)?;
     }
-    Ok(())
+    Err("it was cancelled".into())
 }

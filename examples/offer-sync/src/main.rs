@@ -86,7 +86,13 @@ async fn run(args: Args) -> Result<()> {
             let market = Arc::new(Market::open(&args.db, meet, Duration::from_millis(pause))?);
             let processors = processors.map_or(usize::try_from(slots)?, |said| said);
             let report = work::work(&mill, App { market, by, slots }, processors, drain).await?;
-            say!("{} done, {} not done", report.done, report.not_done)?;
+            let stats = mill.inspect().stats().await?;
+            let elsewhere = match stats.iter().map(|queue| queue.processing).sum() {
+                0 => String::new(),
+                // Of a worker that runs, or of a dead one until its leases are over.
+                count => format!(", {count} in another worker's hands"),
+            };
+            say!("{} done, {} not done{elsewhere}", report.done, report.not_done)?;
         }
         Command::Show => show(&mill, &db::open(&args.db)?).await?,
         Command::Counting | Command::Seed { .. } | Command::Picture { .. } => {

@@ -26,10 +26,7 @@ async fn sync(task: OfferSyncBatch, State(app): State<App>, context: Context) ->
     hands::free_of_gone(context.mill(), &app.market, context.id).await?;
     tokio::select! {
         synced = app.market.sync_due(&context, slice, app.slots) => synced,
-        () = context.cancelled() => {
-            hands::free_if_cancelled(&context, &app.market).await?;
-            Err("it was cancelled".into())
-        }
+        () = context.cancelled() => hands::let_go(&context, &app.market).await,
     }
 }
 

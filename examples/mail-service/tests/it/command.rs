@@ -182,7 +182,7 @@ fn mails_go_out_and_processors_follow_the_file() {
     eventually("one processor", || metric("queue_running_job_processors 1\n"));
     std::fs::write(at.join("processors"), "3\n").unwrap();
     eventually("three processors", || metric("queue_running_job_processors 3\n"));
-    run(at, &["send", "Later", "busy+1@x.org"]);
+    assert_eq!(run(at, &["send", "Later", "busy+1@x.org"]).trim(), "1 mail put");
     eventually("a mail that came back once", || {
         run(at, &["show"]).lines().any(|line| line.starts_with("1 emails") && line.ends_with(" 4"))
     });

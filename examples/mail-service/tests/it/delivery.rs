@@ -86,3 +86,10 @@ async fn a_newsletter_puts_one_mail_each() {
         assert!(mailer.outbox.read(id).unwrap().contains("Subject: news"));
     }
 }
+
+#[test]
+fn the_queue_part_is_short() {
+    let parts = [include_str!("../../src/handlers.rs"), include_str!("../../src/service.rs")];
+    let lines: usize = parts.iter().map(|part| part.lines().count()).sum();
+    assert!(lines < 120, "{lines} lines");
+}

@@ -53,3 +53,10 @@ fn the_script_cleans_up_and_leaves_others_alone() {
         assert_eq!(shop.taken("sync").len(), 2);
     }
 }
+
+#[test]
+fn the_queue_part_is_short() {
+    let parts = [include_str!("../../src/queue.rs"), include_str!("../../src/work.rs")];
+    let lines: usize = parts.iter().map(|part| part.lines().count()).sum();
+    assert!(lines < 120, "{lines} lines");
+}

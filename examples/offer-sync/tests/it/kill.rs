@@ -53,6 +53,9 @@ fn a_dead_workers_slots_are_free_within_seconds() {
         shop.run(&["put", "--sync", "6", "--limit", "10"]);
         let mut dead = shop.start(&["work", "--pause", "600000"]);
         dead.says(" has ", 3);
+        // Who drains meanwhile is told why nothing was done.
+        let drained = shop.run(&["work", "--drain"]);
+        assert_eq!(drained.trim(), "0 done, 0 not done, 3 in another worker's hands", "{store}");
         let mut live = shop.start(&["work", "--pause", "1"]);
         let killed = Instant::now();
         dead.kill();

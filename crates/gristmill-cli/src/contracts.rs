@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use gristmill::port::NewTask;
 use gristmill::{Encoding, Error, Mill, Payload, QueueName, Refusal};
-use gristmill_contract::{QueueContract, view};
+use gristmill_contract::{Contract, QueueContract, view};
 
 /// Each queue's contract.
 #[derive(Debug, Default)]
@@ -23,6 +23,13 @@ impl Contracts {
 
     pub(crate) fn get(&self, queue: &QueueName) -> Option<&QueueContract> {
         self.0.get(queue)
+    }
+
+    /// All of them as one, in the order of their numbers.
+    pub(crate) fn whole(self) -> Contract {
+        let mut queues: Vec<QueueContract> = self.0.into_values().collect();
+        queues.sort_by_key(|queue| queue.number);
+        Contract { queues }
     }
 
     /// A payload that is MessagePack of its queue's contract, as JSON; nothing

@@ -8,6 +8,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Nobody wants to see any.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
+/// A bar is up already.
+static UP: AtomicBool = AtomicBool::new(false);
+
+/// After so long somebody wonders what goes on.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// Shows no progress from now on.
 pub(crate) fn hush() {
     QUIET.store(true, Ordering::Relaxed);
@@ -39,9 +45,25 @@ pub(crate) fn steps(what: &str) -> ProgressBar {
 
 /// Something that takes a while, nobody knows how long.
 pub(crate) fn looking(what: &'static str) -> ProgressBar {
+    UP.store(true, Ordering::Relaxed);
     let bar = styled(ProgressBar::new_spinner().with_message(what), "{spinner} {msg} ({elapsed})");
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// Something that is quick as a rule: told of when it is not.
+pub(crate) async fn if_slow<T>(what: &'static str, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    if let Ok(done) = tokio::time::timeout(PATIENCE, &mut work).await {
+        return done;
+    }
+    // Two bars would write over each other.
+    let bar = (!UP.load(Ordering::Relaxed)).then(|| looking(what));
+    let done = work.await;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    done
 }
 
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {

@@ -9,6 +9,10 @@ use std::path::Path;
 use gristmill::{Mill, StoreUrl};
 
 use crate::failure::{Exit, Failure};
+use crate::progress;
+
+/// A spool with many tasks is read whole, a server may be far away.
+const OPENING: &str = "opening the store";
 
 /// The store when nothing else is said: `sqlite://gristmill.db`.
 pub(crate) fn default() -> StoreUrl {
@@ -44,10 +48,13 @@ pub(crate) async fn open(url: &StoreUrl, missing: Missing) -> Result<Mill, Failu
         // Only a server says whether it is there.
         _ => {}
     }
-    Ok(match missing {
-        Missing::Create => Mill::open_at(url).await?,
-        Missing::Fail | Missing::Offer => Mill::open_existing_at(url).await?,
-    })
+    let opening = async {
+        match missing {
+            Missing::Create => Mill::open_at(url).await,
+            Missing::Fail | Missing::Offer => Mill::open_existing_at(url).await,
+        }
+    };
+    Ok(progress::if_slow(OPENING, opening).await?)
 }
 
 /// Opens any store, for a process that stays.
@@ -58,7 +65,7 @@ pub(crate) async fn open_to_stay(url: &StoreUrl) -> Result<Mill, Failure> {
     if let StoreUrl::Sqlite(path) = url {
         look_at(path, Missing::Create)?;
     }
-    Ok(Mill::open_at(url).await?)
+    Ok(progress::if_slow(OPENING, Mill::open_at(url)).await?)
 }
 
 /// Whether opening it would make it: nothing stands there yet. A server is asked only

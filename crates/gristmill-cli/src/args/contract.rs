@@ -18,7 +18,8 @@ Ends with 3 when something breaks.";
 const SCHEMA: &str = "\
 Examples:
   gristmill contract schema queues.yaml --queue emails > emails.schema.json
-  gristmill contract schema queues.yaml           all queues, under $defs";
+  gristmill contract schema queues.yaml           all queues, under $defs
+  gristmill contract schema --queue emails        as the store keeps it";
 
 const REGISTER: &str = "\
 Examples:
@@ -62,9 +63,9 @@ pub(crate) struct ContractCheckArgs {
 /// `contract schema`.
 #[derive(Debug, Args)]
 pub(crate) struct ContractSchemaArgs {
-    /// The contract
+    /// The contract; what the store keeps unless said
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub(crate) file: Option<PathBuf>,
 
     /// Only this queue
     #[arg(long, value_name = "Q")]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use gristmill::StoreUrl;
 use serde_json::json;
 
 use super::Session;
@@ -20,7 +21,16 @@ impl Backup {
         let mill = session.open(Missing::Fail).await?;
         let shown = self.file.display();
         let sqlite = mill.sqlite().ok_or_else(|| {
-            Failure::new(Exit::Wrong, "not_supported", "a backup needs a SQLite store")
+            // Each has a way of its own.
+            let instead = match session.url() {
+                StoreUrl::Files(_) => {
+                    "copy its folder while nothing writes to it, or its tasks with 'gristmill copy'"
+                }
+                StoreUrl::Postgres(_) => "back the database up, as with pg_dump",
+                _ => "back its store up where that is",
+            };
+            let said = format!("'gristmill backup' is for SQLite stores: {instead}");
+            Failure::new(Exit::Wrong, "not_supported", said)
         })?;
         let bar = progress::looking("copying");
         sqlite.backup(&self.file).await?;

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::Session;
 use super::queue::change_text;
 use crate::args::{ContractCheckArgs, ContractRegisterArgs, ContractSchemaArgs};
+use crate::contracts::Contracts;
 use crate::failure::{Exit, Failure};
 use crate::output::count;
 use crate::store::Missing;
@@ -82,7 +83,8 @@ impl<'a> ChangeJson<'a> {
 /// Print a schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    file: PathBuf,
+    /// Nothing: what the store keeps.
+    file: Option<PathBuf>,
     queue: Option<String>,
 }
 
@@ -91,8 +93,15 @@ impl Schema {
         Schema { file: args.file, queue: args.queue }
     }
 
-    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
-        let contract = open(&[self.file])?;
+    pub(crate) const fn names_a_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
+        let contract = match self.file {
+            Some(file) => open(&[file])?,
+            None => kept(session).await?,
+        };
         let schema = match &self.queue {
             None => schema::of_contract(&contract),
             Some(name) => {
@@ -108,6 +117,18 @@ impl Schema {
         };
         session.output.line(format_args!("{schema:#}"))
     }
+}
+
+/// The contract of the queues as the store has it.
+async fn kept(session: &Session) -> Result<Contract, Failure> {
+    let mill = session.open(Missing::Fail).await?;
+    let contract = Contracts::of(&mill).await?.whole();
+    mill.close().await?;
+    if contract.queues.is_empty() {
+        let said = format!("no queue of {} has a contract: name a file", session.url());
+        return Err(Failure::new(Exit::Refused, "no_contract", said));
+    }
+    Ok(contract)
 }
 
 /// Have the store keep a contract.

@@ -261,11 +261,11 @@ impl Command {
             Command::Completions(_)
             | Command::ConfigCheck(_)
             | Command::ContractCheck(_)
-            | Command::ContractSchema(_)
             | Command::Copy(_)
             | Command::Generate(_)
             | Command::Init(_)
             | Command::Man(_) => Using::No,
+            Command::ContractSchema(schema) if schema.names_a_file() => Using::No,
             Command::Bench(_) | Command::ConfigShow(_) | Command::Up(_) => Using::Asked,
             _ => Using::Served,
         }
@@ -296,7 +296,7 @@ impl Command {
             Command::ConfigShow(show) => show.run(session),
             Command::ContractCheck(check) => check.run(session),
             Command::ContractRegister(register) => register.run(session).await,
-            Command::ContractSchema(schema) => schema.run(session),
+            Command::ContractSchema(schema) => schema.run(session).await,
             Command::Failed(failed) => failed.run(session).await,
             Command::Generate(generate) => generate.run(session),
             Command::Init(init) => init.run(session),

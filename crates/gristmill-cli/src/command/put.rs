@@ -127,6 +127,7 @@ impl Put {
                     Start::At(at) if at > time::now() => {
                         format!(", due {}", when::shown(at, &TimeZone::system()))
                     }
+                    Start::At(_) => ", due now: that time is past".to_owned(),
                     _ => String::new(),
                 };
                 session.output.line(format_args!("{}{due}", sentence(&answer)))

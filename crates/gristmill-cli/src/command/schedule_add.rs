@@ -34,10 +34,10 @@ impl Add {
         };
         FireTimes::new(&rule, &zone).map_err(|why| {
             let like = match rule {
-                Rule::Cron(_) => {
+                Rule::Cron(_) if TimeZone::get(&zone).is_ok() => {
                     "; write it like '0 7 * * 1-5' (minute, hour, day, month, weekday)"
                 }
-                Rule::Every(_) => "",
+                _ => "",
             };
             Failure::usage(format!("{why}{like}"))
         })?;

@@ -4,12 +4,14 @@
 use std::io::IsTerminal;
 
 use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width,
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Row, Table, Width,
     presets,
 };
 
 /// Tables are wrapped to terminals from this width on.
 const NARROWEST: u16 = 60;
+/// Words up to this length are not broken; keys may be longer than there is room.
+const WHOLE: u16 = 12;
 
 /// A table under these headings; a heading that begins with `>` stands over
 /// numbers.
@@ -46,7 +48,28 @@ pub(crate) fn new(headings: &[&str]) -> Table {
 
 /// The table's lines without the blanks behind them.
 pub(crate) fn text(table: &Table) -> String {
+    let mut table = table.clone();
+    // Where there is little room the last column, which has the longest texts, gives way,
+    // and others break between words.
+    let words: Vec<u16> = (0..table.column_count().saturating_sub(1))
+        .map(|at| table.row_iter().map(|row| longest_word(row, at)).max().unwrap_or_default())
+        .collect();
+    for (at, word) in words.into_iter().enumerate() {
+        let Some(column) = table.column_mut(at) else { continue };
+        let least = match column.constraint() {
+            Some(ColumnConstraint::LowerBoundary(Width::Fixed(heading))) => *heading,
+            _ => 0,
+        };
+        let least = least.max(word.min(WHOLE) + 2);
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
+    }
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+fn longest_word(row: &Row, at: usize) -> u16 {
+    let cell = row.cell_iter().nth(at).map(Cell::content).unwrap_or_default();
+    let longest = cell.split_whitespace().map(|word| word.chars().count()).max();
+    u16::try_from(longest.unwrap_or_default()).unwrap_or(u16::MAX)
 }
 
 /// A number that deserves a look when it is not zero.
@@ -58,4 +81,21 @@ pub(crate) fn alarming(number: u64) -> Cell {
 /// A word that explains why nothing moves.
 pub(crate) fn warning(text: &str) -> Cell {
     Cell::new(text).fg(Color::Yellow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_a_narrow_terminal_no_word_is_broken_but_in_the_last_column() {
+        let mut table = new(&[">id", "queue", "state", "runs", "payload"]);
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(50);
+        table.add_row(["7", "thumbnails", "processing", "45.3s ago", "a-long-name-of-a-file.jpg"]);
+        let shown = text(&table);
+        for whole in ["thumbnails", "processing", "45.3s"] {
+            assert!(shown.contains(whole), "{whole} is broken in\n{shown}");
+        }
+        assert!(shown.lines().all(|line| line.chars().count() <= 50), "{shown}");
+    }
 }

@@ -158,7 +158,7 @@ fn a_time_is_that_of_the_zone() {
     };
     assert_eq!(put("2040-01-01 09:00"), "enqueued 1, due 2040-01-01 09:00 JST");
     assert_eq!(put("2040-01-01T00:00:00Z"), "enqueued 2, due 2040-01-01 09:00 JST");
-    assert_eq!(put("2020-01-01 09:00"), "enqueued 3");
+    assert_eq!(put("2020-01-01 09:00"), "enqueued 3, due now: that time is past");
     for id in ["1", "2"] {
         assert_eq!(place.json(&["show", id])["run_at"], "2040-01-01T00:00:00Z");
     }

@@ -146,6 +146,14 @@ fn a_schema_is_printed() {
     assert_eq!(all["$defs"]["bills"]["title"], "bills");
     let answer = place.run(&["contract", "schema", "queues.yaml", "--queue", "email"]);
     assert!(answer.stderr.contains("did you mean 'emails'?"), "{answer:?}");
+    // The hint of a refused put leads somewhere: to the schema that the store keeps.
+    place.ok(&["contract", "register", "queues.yaml"]);
+    let answer = place.run(&["put", "emails", "{}"]);
+    assert!(answer.stderr.contains("'gristmill contract schema' shows"), "{answer:?}");
+    assert_eq!(place.json(&["contract", "schema", "--queue", "emails"]), schema);
+    place.ok(&["--store", "sqlite://none.db", "queue", "add", "plain"]);
+    let answer = place.run(&["--store", "sqlite://none.db", "contract", "schema"]);
+    assert!(answer.code == 3 && answer.stderr.contains("name a file"), "{answer:?}");
 }
 
 #[test]

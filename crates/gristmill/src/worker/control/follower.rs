@@ -15,7 +15,8 @@ use crate::worker::control::shared::Shared;
 
 /// How often the worker listens.
 const LISTEN: Duration = Duration::from_secs(1);
-/// ... while nobody has said anything.
+/// ... while nobody has said anything for as long as a word holds. A manager often begins
+/// together with its workers, so until then it is listened for as for one that speaks.
 const LISTEN_FOR_FIRST: Duration = Duration::from_secs(14);
 
 /// How long a word holds that is not renewed.
@@ -24,8 +25,7 @@ pub const WORD_HOLDS: Duration = Duration::from_secs(15);
 /// Listens until the worker stops.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let mut ear = Ear::default();
-    let listen = LISTEN.min(shared.terms.word_holds / 3);
-    let listen_for_first = LISTEN_FOR_FIRST.min(shared.terms.word_holds - listen);
+    let began = shared.timer.now();
     while !shared.stop.is_asked() {
         let mut word = None;
         match shared.mill.store().assignment().await {
@@ -38,13 +38,24 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                 tracing::debug!(error = %error.whole(), "the manager's word was not heard")
             }
         }
-        let believed = ear.believes(shared.timer.now(), shared.terms.word_holds);
+        let (now, holds) = (shared.timer.now(), shared.terms.word_holds);
+        let believed = ear.believes(now, holds);
         follow(&shared, word.filter(|_| believed.is_some()), believed);
-        let pause = if ear.heard.is_some() { listen } else { listen_for_first };
+        let silent = ear.heard.is_none().then(|| now.saturating_duration_since(began));
         tokio::select! {
-            () = shared.timer.sleep(pause) => {}
+            () = shared.timer.sleep(pause(silent, holds)) => {}
             () = shared.stop.asked() => {}
         }
+    }
+}
+
+/// How long until it is listened again, after nobody has said anything since so long.
+fn pause(silent: Option<Duration>, holds: Duration) -> Duration {
+    let listen = LISTEN.min(holds / 3);
+    match silent {
+        // Nobody manages this store, most likely, and each look costs it a transaction.
+        Some(silent) if silent >= holds => LISTEN_FOR_FIRST.min(holds - listen),
+        _ => listen,
     }
 }
 
@@ -162,6 +173,18 @@ mod tests {
     fn word(term: u64, second: i64) -> Assignment {
         let published_at = Timestamp::EPOCH.after(Duration::from_secs(second.unsigned_abs()));
         Assignment { term, shares: Vec::new(), published_at }
+    }
+
+    #[test]
+    fn a_manager_that_begins_with_its_worker_is_heard_soon() {
+        assert_eq!(pause(Some(Duration::ZERO), WORD_HOLDS), LISTEN);
+        assert_eq!(pause(Some(Duration::from_secs(5)), WORD_HOLDS), LISTEN);
+        // Where nobody manages, it is asked less and less than a word holds.
+        assert_eq!(pause(Some(WORD_HOLDS), WORD_HOLDS), LISTEN_FOR_FIRST);
+        assert_eq!(pause(None, WORD_HOLDS), LISTEN);
+        let short = Duration::from_millis(300);
+        assert_eq!(pause(Some(Duration::ZERO), short), Duration::from_millis(100));
+        assert_eq!(pause(Some(short), short), Duration::from_millis(200));
     }
 
     #[test]

@@ -90,6 +90,7 @@ statements! {
         Import = "import", (TEXT, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT8,
             BYTEA_ARRAY, TIMESTAMPTZ) -> (outcome, id, detail, bind_table, bind_column);
         PutPlain = "put_plain", (TEXT, BYTEA_ARRAY, INT2, INT4, TIMESTAMPTZ) -> (ids);
+        PutOne = "put_one", (TEXT, BYTEA, INT2, TIMESTAMPTZ) -> (id);
         PutKeyed = "put_keyed", (TEXT, BYTEA_ARRAY, TEXT_ARRAY, INT2, INT4, INT4, TIMESTAMPTZ)
             -> (ids, standing, run_ats, sources);
         PutNew = "put_new", (TEXT, BYTEA_ARRAY, TEXT_ARRAY, INT2, INT4, INT4, TIMESTAMPTZ)

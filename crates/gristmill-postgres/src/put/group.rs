@@ -2,16 +2,15 @@
 //! under way, those who come meanwhile wait together and go as one.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill_core::{PutReport, PutRequest, QueueName, Result, StoreError};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::held::{self, Patience};
-use crate::deadline::Class;
+use crate::deadline::{Class, Deadline};
 use crate::store::Inner;
 
 /// So many tasks are worth a statement of their own while another one is under
@@ -23,15 +22,20 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// Most statements of one queue that are under way at once. Claims and
 /// settlements need connections too.
 const UNDER_WAY: usize = 4;
+/// How often is looked at who waits.
+const LOOK: Duration = Duration::from_millis(5);
 /// How long after a commit the callers it answered are waited for.
 const COMPANY: Duration = Duration::from_micros(200);
 
 /// Who waits, by queue.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
-    lanes: Mutex<HashMap<QueueName, Lane>>,
-    /// How many came.
-    asked: AtomicU64,
+pub(crate) struct Group(Mutex<Lanes>);
+
+#[derive(Debug, Default)]
+struct Lanes {
+    lanes: HashMap<QueueName, Lane>,
+    /// Somebody looks after those who wait.
+    are_watched: bool,
 }
 
 #[derive(Debug, Default)]
@@ -44,16 +48,33 @@ struct Lane {
 
 #[derive(Debug)]
 struct Asked {
-    /// Its own.
-    number: u64,
+    since: Instant,
+    deadline: Deadline,
     request: PutRequest,
     answer: oneshot::Sender<Result<PutReport>>,
 }
 
+impl Lane {
+    /// Whether another traveller is to set out for those who wait. `long`: one of them
+    /// waited longer than a statement takes. It is counted as under way.
+    fn needs_another(&mut self, long: bool) -> bool {
+        let tasks = || self.waiting.iter().map(|asked| asked.request.tasks.len()).sum::<usize>();
+        let needed = match self.under_way {
+            _ if self.waiting.is_empty() || self.gathers => false,
+            0 => true,
+            UNDER_WAY.. => false,
+            1 => long || tasks() >= WORTH,
+            _ => long,
+        };
+        self.under_way += usize::from(needed);
+        needed
+    }
+}
+
 impl Group {
-    fn lanes(&self) -> MutexGuard<'_, HashMap<QueueName, Lane>> {
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
         // Lists of requests are valid whatever a panicking holder did.
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits a moment for callers that were just answered and are about to ask
@@ -63,7 +84,7 @@ impl Group {
         let since = Instant::now();
         let gathers = |gathers: bool| {
             let mut lanes = self.lanes();
-            let Some(lane) = lanes.get_mut(queue) else { return true };
+            let Some(lane) = lanes.lanes.get_mut(queue) else { return true };
             lane.gathers = gathers;
             lane.waiting.len() >= expected
         };
@@ -73,40 +94,35 @@ impl Group {
         gathers(false);
     }
 
-    /// Whether another traveller is to set out for those who wait. `long`: they
-    /// waited longer than a statement takes.
-    fn is_another_needed(&self, queue: &QueueName, long: bool) -> bool {
+    /// The queues whose callers waited too long for the traveller before them, and those
+    /// callers that nobody took along until their deadline. Nothing when nobody waits and
+    /// nothing is under way: then nobody looks any more.
+    fn look(&self) -> Option<(Vec<QueueName>, Vec<Asked>)> {
         let mut lanes = self.lanes();
-        let Some(lane) = lanes.get_mut(queue) else { return false };
-        let tasks = || lane.waiting.iter().map(|asked| asked.request.tasks.len()).sum::<usize>();
-        let needed = match lane.under_way {
-            _ if lane.waiting.is_empty() || lane.gathers => false,
-            0 => true,
-            UNDER_WAY.. => false,
-            1 => long || tasks() >= WORTH,
-            _ => long,
-        };
-        lane.under_way += usize::from(needed);
-        needed
-    }
-
-    /// Whether this one was waiting still, and does so no more.
-    fn give_up(&self, queue: &QueueName, number: u64) -> bool {
-        let mut lanes = self.lanes();
-        let Some(lane) = lanes.get_mut(queue) else { return false };
-        let before = lane.waiting.len();
-        lane.waiting.retain(|asked| asked.number != number);
-        lane.waiting.len() < before
+        if lanes.lanes.is_empty() {
+            lanes.are_watched = false;
+            return None;
+        }
+        let (mut long, mut late) = (Vec::new(), Vec::new());
+        for (queue, lane) in &mut lanes.lanes {
+            // One that was sent has a deadline of its own.
+            late.extend(lane.waiting.extract_if(.., |asked| asked.deadline.has_passed()));
+            let oldest = lane.waiting.first().map(|asked| asked.since.elapsed());
+            if oldest.is_some_and(|waited| waited >= PATIENCE) && lane.needs_another(true) {
+                long.push(queue.clone());
+            }
+        }
+        Some((long, late))
     }
 
     /// The requests that go together next, or an end of this traveller.
     fn next(&self, queue: &QueueName, most: usize) -> Option<Vec<Asked>> {
         let mut lanes = self.lanes();
-        let lane = lanes.get_mut(queue)?;
+        let lane = lanes.lanes.get_mut(queue)?;
         if lane.waiting.is_empty() {
             lane.under_way -= 1;
             if lane.under_way == 0 {
-                lanes.remove(queue);
+                lanes.lanes.remove(queue);
             }
             return None;
         }
@@ -122,31 +138,48 @@ impl Group {
 
 /// Puts in a shared commit. The work goes on when the caller is dropped: the
 /// others of its group still wait for it.
+///
+/// The caller sets no timer: each would wake its runtime's thread once more, beside the
+/// answer. One of the driver's is enough for all who wait.
 pub(crate) async fn put(inner: &Arc<Inner>, request: PutRequest) -> Result<PutReport> {
-    let (answer, mut answered) = oneshot::channel();
+    let (answer, answered) = oneshot::channel();
     let queue = request.queue.clone();
     let deadline = inner.pool.deadline(Class::Flow);
-    let number = inner.group.asked.fetch_add(1, Ordering::Relaxed);
-    {
+    let asked = Asked { since: Instant::now(), deadline, request, answer };
+    let (is_needed, are_watched) = {
         let mut lanes = inner.group.lanes();
-        lanes.entry(queue.clone()).or_default().waiting.push(Asked { number, request, answer });
+        let are_watched = std::mem::replace(&mut lanes.are_watched, true);
+        let lane = lanes.lanes.entry(queue.clone()).or_default();
+        lane.waiting.push(asked);
+        (lane.needs_another(false), are_watched)
+    };
+    if is_needed {
+        set_out(inner, queue);
     }
-    if inner.group.is_another_needed(&queue, false) {
-        set_out(inner, queue.clone());
+    if !are_watched {
+        watch(inner);
     }
-    let ended = || StoreError::unknown("the program is ending".to_owned());
-    loop {
-        match timeout(PATIENCE, &mut answered).await {
-            Ok(answer) => return answer.map_err(|_| ended())?,
-            // One that was sent has a deadline of its own.
-            Err(_) if deadline.has_passed() && inner.group.give_up(&queue, number) => {
-                let why = format!("others were waited for longer than {:?}", deadline.limit);
-                return Err(StoreError::unavailable(why));
+    answered.await.map_err(|_| StoreError::unknown("the program is ending".to_owned()))?
+}
+
+/// Looks after those who wait, as long as there are any.
+fn watch(inner: &Arc<Inner>) {
+    let shared = inner.clone();
+    inner.pool.driver.spawn(async move {
+        let inner = shared;
+        loop {
+            sleep(LOOK).await;
+            let Some((long, late)) = inner.group.look() else { return };
+            for queue in long {
+                set_out(&inner, queue);
             }
-            Err(_) if inner.group.is_another_needed(&queue, true) => set_out(inner, queue.clone()),
-            Err(_) => {}
+            for Asked { deadline, answer, .. } in late {
+                let why = format!("others were waited for longer than {:?}", deadline.limit);
+                // Whoever does not wait any more needs no answer.
+                let _ = answer.send(Err(StoreError::unavailable(why)));
+            }
         }
-    }
+    });
 }
 
 /// Starts a traveller, who puts for those who wait until nobody does.
@@ -213,33 +246,33 @@ async fn try_all(
     asked: Vec<Asked>,
 ) -> (Option<Vec<Asked>>, usize) {
     let (requests, answers): (Vec<PutRequest>, Vec<_>) =
-        asked.into_iter().map(|asked| (asked.request, (asked.number, asked.answer))).unzip();
+        asked.into_iter().map(|a| (a.request, (a.since, a.deadline, a.answer))).unzip();
     let sizes: Vec<usize> = requests.iter().map(|request| request.tasks.len()).collect();
     let tasks = requests.into_iter().flat_map(|request| request.tasks).collect();
     let whole = PutRequest { queue: queue.clone(), tasks, atomic: false };
     let put = inner.put_now(&whole, Patience::Short).await;
     // Counted before the answers: who is answered may ask again at once.
-    let others = inner.group.lanes().get(queue).map_or(0, |lane| lane.waiting.len());
+    let others = inner.group.lanes().lanes.get(queue).map_or(0, |lane| lane.waiting.len());
     match put {
         Err(StoreError::Held(_)) => {
             let mut tasks = whole.tasks.into_iter();
-            let again = sizes.into_iter().zip(answers).map(|(size, (number, answer))| {
+            let again = sizes.into_iter().zip(answers).map(|(size, (since, deadline, answer))| {
                 let tasks = tasks.by_ref().take(size).collect();
                 let request = PutRequest { queue: queue.clone(), tasks, atomic: false };
-                Asked { number, request, answer }
+                Asked { since, deadline, request, answer }
             });
             return (Some(again.collect()), others);
         }
         Ok(report) => {
             let mut all = report.answers.into_iter();
-            for (size, (_, answer)) in sizes.into_iter().zip(answers) {
+            for (size, (_, _, answer)) in sizes.into_iter().zip(answers) {
                 let report = PutReport { answers: all.by_ref().take(size).collect() };
                 // Whoever does not wait any more needs no answer.
                 let _ = answer.send(Ok(report));
             }
         }
         Err(error) => {
-            for (_, answer) in answers {
+            for (_, _, answer) in answers {
                 let _ = answer.send(Err(error.clone()));
             }
         }

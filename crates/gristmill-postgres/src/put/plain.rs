@@ -99,6 +99,11 @@ impl Inner {
         let encoding = columns.is_plain().filter(|_| !self.elaborate.is(queue, keyed));
         let Some(encoding) = encoding else { return Ok(None) };
         let (name, payloads, now) = (queue.as_str(), &columns.payloads, self.now());
+        if let (None, [payload], 0) = (&columns.keys, payloads.as_slice(), refused) {
+            let values: [&(dyn ToSql + Sync); 4] = [&name, payload, &encoding, &now];
+            let rows = self.pool.write_and_tell(Sql::PutOne, &values, notice).await?;
+            return Ok(self.plainly(queue, keyed, one(&rows)?));
+        }
         let Some(keys) = &columns.keys else {
             let rows = self
                 .pool
@@ -152,6 +157,12 @@ impl Inner {
         }
         answers
     }
+}
+
+/// It was enqueued, under this id.
+fn one(rows: &[Row]) -> Result<Option<Vec<PutAnswer>>> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    Ok(Some(vec![PutAnswer::Enqueued { id: TaskId(column(row, at!(PutOne.id))?) }]))
 }
 
 /// All of them were enqueued, under these ids.

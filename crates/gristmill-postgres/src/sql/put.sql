@@ -57,6 +57,24 @@ WITH q AS MATERIALIZED (
 )
 SELECT array_agg(e.id) AS ids FROM entered e
 
+-- name: put_one
+-- One task without a key: what one caller puts after the other, so that each node of the
+-- plan is felt. Nothing is refused beside it.
+WITH entered AS (
+    INSERT INTO gristmill.task (id, queue, run_at, created_at, slotted, unique_active, encoding,
+        payload)
+    SELECT nextval('gristmill.task_id'), x.number, coalesce($4, now()), coalesce($4, now()),
+           x.grouped, x.unique_active, $3, $2
+      FROM gristmill.queue x
+     WHERE x.name = $1 AND x.bind_table IS NULL
+       AND (x.capacity IS NULL OR x.capacity > gristmill.pending(x.number))
+       AND (NOT x.relaxed OR set_config('synchronous_commit', 'off', true) IS NOT NULL)
+    RETURNING queue, created_at
+)
+INSERT INTO gristmill.delta (at, queue, ready, put)
+SELECT e.created_at, e.queue, 1, 1 FROM entered e
+RETURNING currval('gristmill.task_id') AS id
+
 -- name: put_keyed
 -- A few tasks, some with keys, none of which is said twice. Whoever has put an equal key
 -- meanwhile makes it fail (task_waiting), and nothing of it stands.

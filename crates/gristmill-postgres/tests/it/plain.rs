@@ -80,6 +80,38 @@ async fn plain_puts_answer_and_count_as_the_function_does() {
     assert!(store.diagnose().await.unwrap().is_empty(), "nothing is amiss");
 }
 
+/// One task without a key has a statement of its own.
+#[tokio::test]
+async fn one_task_by_itself_is_counted_and_refused_as_others_are() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    for by_function_too in [false, true] {
+        let queue = if by_function_too { "by-function" } else { "plain" };
+        let small = SettingsPatch { capacity: Some(Some(2)), ..SettingsPatch::default() };
+        declare(&store, queue, small).await;
+        let mut ids = Vec::new();
+        for payload in ["a", "b"] {
+            let tasks = vec![task(payload)];
+            let report = match by_function_too {
+                true => by_function(&store, queue, tasks).await,
+                false => put(&store, queue, tasks).await,
+            };
+            ids.push(report.answers[0].id().expect("there is room"));
+        }
+        let full = put(&store, queue, vec![task("c")]).await;
+        assert!(
+            matches!(full.answers[0], PutAnswer::Refused(Refusal::QueueFull { .. })),
+            "{full:?}"
+        );
+        let now = stats(&store, queue).await;
+        assert_eq!((now.ready, now.counters.put, now.counters.refused), (2, 2, 1), "{queue}");
+        let held = claim(&store, queue, 5).await;
+        assert_eq!(held.tasks.iter().map(|task| task.id).collect::<Vec<_>>(), ids);
+        done(&store, &held).await;
+    }
+    assert!(store.diagnose().await.unwrap().is_empty(), "nothing is amiss");
+}
+
 #[tokio::test]
 async fn a_duplicate_among_many_says_what_stands_for_it() {
     let database = database_within().await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::poll_fn;
 use gristmill_core::{NewTask, SettingsPatch, Start};
 use gristmill_postgres::tokio_postgres::types::{ToSql, Type};
-use gristmill_postgres::tokio_postgres::{self, AsyncMessage, NoTls};
+use gristmill_postgres::tokio_postgres::{self, AsyncMessage, Client, NoTls};
 use serde_json::Value;
 
 use crate::support::{application, database_within, declare, put, stats, store, task};
@@ -85,11 +85,23 @@ async fn plain_puts_are_not_planned_each_time() {
             };
             client.query(&statement, values).await.unwrap();
         }
-        // The server tries a few plans of each statement's own before it keeps one.
-        let planned = "SELECT generic_plans FROM pg_prepared_statements WHERE statement = $1";
-        let kept: i64 = client.query_one(planned, &[&text]).await.unwrap().get(0);
-        assert!(kept >= 14, "{name}: a kept plan served {kept} of 20 times");
+        assert_plan_is_kept(&client, name, text).await;
     }
+    let text = put_statement("put_one");
+    let types = [Type::TEXT, Type::BYTEA, Type::INT2, Type::TIMESTAMPTZ];
+    let statement = client.prepare_typed(text, &types).await.unwrap();
+    for _ in 0..20 {
+        client.query(&statement, &[&"q", &b"{}".as_slice(), &0i16, &now]).await.unwrap();
+    }
+    assert_plan_is_kept(&client, "put_one", text).await;
+}
+
+/// Of twenty times that a statement ran. The server tries a few plans of its own for each
+/// before it keeps one.
+async fn assert_plan_is_kept(client: &Client, name: &str, text: &str) {
+    let planned = "SELECT generic_plans FROM pg_prepared_statements WHERE statement = $1";
+    let kept: i64 = client.query_one(planned, &[&text]).await.unwrap().get(0);
+    assert!(kept >= 14, "{name}: a kept plan served {kept} of 20 times");
 }
 
 /// Every node of a plan.

@@ -89,6 +89,31 @@ async fn every_verb_on_a_frozen_server_answers_in_time() {
     refused("open", PostgresStore::open(&url, Options::default())).await;
 }
 
+/// Callers share commits: those who come while one is under way wait for it, and not for
+/// an answer that never comes and then for their own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn puts_that_come_behind_one_without_an_answer_are_answered_in_time() {
+    let server = server().await;
+    let store = open(&server.tcp_url_of("postgres")).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    put(&store, "q", vec![task("a")]).await;
+    server.freeze().unwrap();
+    let one = async |nth: usize| {
+        refused(&format!("put {nth}"), store.put(request("q", vec![task("b")]))).await
+    };
+    let others = async {
+        // It has an answer only when the first put was sent long ago.
+        let nobodys =
+            Extension { token: Token::from_bytes([7; 16]), lease: Duration::from_secs(1) };
+        refused("extend", store.extend(vec![nobodys])).await;
+        let begun = Instant::now();
+        futures_util::future::join_all((1..9).map(one)).await;
+        // Two seconds are a put's limit; that of the one before and their own are more.
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    };
+    tokio::join!(one(0), others);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_freeze_everything_goes_on() {
     let server = server().await;

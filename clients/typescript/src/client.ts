@@ -3,23 +3,28 @@
 // Puts carry an id and claims a token of their own, so that one whose answer was lost is
 // repeated without harm.
 
-import { Problem, Refused, type Duration } from "./errors.js";
+import { GristmillError, Problem, Refused, type Duration } from "./errors.js";
 import {
   claimOf,
   durationText,
   putJson,
+  resultOf,
   settlementJson,
   type Claim,
   type Extended,
   type Put,
   type PutAnswer,
   type PutOptions,
+  type Result,
   type Settled,
   type Settlement,
 } from "./model.js";
 import { sleep, Transport, type CallOptions } from "./transport.js";
 
 export const DEFAULT_URL = "http://127.0.0.1:4747";
+
+/** Longest that one request waits, in milliseconds: the service's own limit. */
+const POLL = 20_000;
 
 /** What a client is made with. Times are milliseconds. */
 export interface ClientOptions {
@@ -164,6 +169,39 @@ export class Client {
   async task(id: string, { wait = 0 }: { wait?: number } = {}): Promise<any> {
     const query = wait > 0 ? `?wait=${Math.round(wait)}ms` : "";
     return this.call("GET", `/v1/tasks/${encodeURIComponent(id)}${query}`, undefined, { wait });
+  }
+
+  /**
+   * What came of a task; waits up to `wait` milliseconds for its end. Put it with `wanted`,
+   * or let its queue keep what handlers return.
+   */
+  async result<T = any>(id: string, { wait = 0 }: { wait?: number } = {}): Promise<Result<T>> {
+    const until = performance.now() + wait;
+    for (;;) {
+      const left = Math.max(0, until - performance.now());
+      let result: Result<T>;
+      try {
+        result = resultOf<T>(await this.task(id, { wait: Math.min(left, POLL) }));
+      } catch (error) {
+        if (error instanceof Problem && error.code === "unknown_task") return { state: "not_known" };
+        throw error;
+      }
+      if (result.state !== "open" || left <= 0) return result;
+    }
+  }
+
+  /**
+   * Puts one task and waits up to `wait` milliseconds for what comes of it; of a duplicate,
+   * for what comes of the task that stands.
+   */
+  async putAndWait<T = any>(
+    queue: string,
+    payload: unknown,
+    { wait = 30_000, ...options }: PutOptions & { wait?: number } = {},
+  ): Promise<Result<T>> {
+    const { id } = await this.put(queue, payload, { ...options, wanted: true });
+    if (id === undefined) throw new GristmillError("the service named no task");
+    return this.result<T>(id, { wait });
   }
 
   /** All tasks that match, page by page. */

@@ -24,6 +24,7 @@ export type {
   Put,
   PutAnswer,
   PutOptions,
+  Result,
   Settled,
   Settlement,
 } from "./model.js";

@@ -39,6 +39,8 @@ export interface PutOptions {
   readonly maxAttempts?: number | "unlimited" | undefined;
   /** The wait after an error; else as its queue says. */
   readonly backoff?: Backoff | undefined;
+  /** Somebody waits for its end: what came of it is kept ten minutes. */
+  readonly wanted?: boolean | undefined;
 }
 
 /** A task to be put: its payload, and whatever else is to be said of it. */
@@ -93,6 +95,8 @@ export interface Settlement {
   readonly after?: Duration | undefined;
   readonly started?: boolean | undefined;
   readonly followUps?: readonly FollowUp[] | undefined;
+  /** What the handler returns, of `done`: anything that has a form in JSON. */
+  readonly result?: unknown;
 }
 
 /** A task that is put together with another one's `done`: both or neither. */
@@ -113,6 +117,16 @@ export interface Extended {
   readonly outcome: string;
   readonly cancelled: readonly string[];
   readonly lost: readonly string[];
+}
+
+/** What came of a task. */
+export interface Result<T = unknown> {
+  /** `open` while it has not ended, `not_known` where nothing kept its end. */
+  readonly state: "done" | "failed" | "cancelled" | "discarded" | "open" | "not_known";
+  /** What its handler returned: JSON as values, anything else as bytes. */
+  readonly value?: T;
+  /** Why it failed, where that is kept. */
+  readonly error?: string;
 }
 
 /** A time as the service reads it. */
@@ -184,6 +198,19 @@ function claimedOf<T>(said: any): ClaimedTask<T> {
 /** The payload of an answer: JSON as values, anything else as bytes. */
 export function payloadOf(said: { payload?: unknown; payload_base64?: string }): unknown {
   return said.payload_base64 === undefined ? said.payload : fromBase64(said.payload_base64);
+}
+
+/** What came of a task, out of what is said of it. */
+export function resultOf<T>(said: any): Result<T> {
+  const ended = said.state === "done" || said.state === "failed";
+  if (!ended && said.state !== "gone") return { state: "open" };
+  const state = ended ? said.state : (said.outcome ?? "not_known");
+  const value = said.result_base64 === undefined ? said.result : fromBase64(said.result_base64);
+  return {
+    state,
+    ...(value === undefined ? {} : { value }),
+    ...(state === "failed" && said.error != null ? { error: said.error } : {}),
+  };
 }
 
 /** Bytes as text. */

@@ -21,6 +21,7 @@ export class Task<T = unknown> {
   readonly #lease: Lease;
   readonly #ended = new AbortController();
   #followUps: FollowUp[] = [];
+  #result: unknown;
   /** @internal */
   outcome: Settlement | undefined;
   /** @internal */
@@ -73,9 +74,17 @@ export class Task<T = unknown> {
     this.#followUps.push({ queue, payload, ...options });
   }
 
+  /**
+   * Returns a value, with `done`, for whoever waits for the task: anything that has a form
+   * in JSON, up to 64 KiB.
+   */
+  result(value: unknown): void {
+    this.#result = value;
+  }
+
   /** It succeeded. What a handler of batches says of one task itself stands. */
   done(): void {
-    this.settle({ outcome: "done", followUps: this.#followUps });
+    this.settle({ outcome: "done", followUps: this.#followUps, result: this.#result });
   }
   /** It went wrong: the queue decides between another run and failed. */
   error(error: string): void {

@@ -202,6 +202,35 @@ describe("putting", () => {
     }
   });
 
+  it("gives results to who waits", async () => {
+    const worker = new Worker(client, quiet).task(queue, (task) => {
+      if (task.payload === "fail") throw new Fail("no such thing");
+      if (task.payload !== null) task.result({ twice: task.payload * 2 });
+    });
+    const got = [];
+    const asking = (async () => {
+      for (const payload of [21, null, "fail"]) got.push(await client.putAndWait(queue, payload));
+      const { id } = await client.put(queue, 4, { wanted: true });
+      got.push(await client.result(id, { wait: 30_000 }), await client.result(id));
+    })();
+    await runUntil(worker, async () => got.length === 5);
+    await asking;
+    const eight = { state: "done", value: { twice: 8 } };
+    assert.deepEqual(got, [
+      { state: "done", value: { twice: 42 } },
+      { state: "done" },
+      { state: "failed", error: "no such thing" },
+      eight,
+      eight,
+    ]);
+    const { id } = await client.put(queue, 1, { wanted: true });
+    assert.deepEqual(await client.result(id), { state: "open" });
+    assert.deepEqual(await client.putAndWait(queue, 2, { wait: 0 }), { state: "open" });
+    await client.operate("cancel", { ids: [id] });
+    assert.deepEqual(await client.result(id), { state: "cancelled" });
+    assert.deepEqual(await client.result("999999999"), { state: "not_known" });
+  });
+
   it("waits for the end of a task", async () => {
     const { id } = await client.put(queue, 1);
     const { token } = await client.claim([queue]);

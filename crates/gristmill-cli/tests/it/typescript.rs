@@ -108,7 +108,7 @@ fn the_typescript_client_passes_its_tests() {
     let client = client(&place, &compiler);
     let (_serve, address) = started(&place, &["serve"]);
     let said = node(&client, &address, &["--test", "test/service.test.mjs"]);
-    assert!(said.contains("\n# pass 20\n"), "{said}");
+    assert!(said.contains("\n# pass 21\n"), "{said}");
 }
 
 const PROJECT: &str = r#"{

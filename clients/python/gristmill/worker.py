@@ -38,6 +38,9 @@ class Task:
         self._outcome: Optional[Settlement] = None
         self._cancelled = threading.Event()
         self._lost = threading.Event()
+        # Somebody settles it: who gives it back at a stop, or who ran it, not both. A
+        # handler that ends because the worker does has not done its task.
+        self._taken = False
 
     @property
     def id(self) -> str:
@@ -233,7 +236,8 @@ class Worker:
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
         with self._lock:
-            left = [task for lease in self._leases.values() for task in lease.tasks.values()]
+            held = [task for lease in self._leases.values() for task in lease.tasks.values()]
+        left = self._taken(held)
         for task in left:
             task._cancelled.set()
         if left:
@@ -342,9 +346,17 @@ class Worker:
             if task._outcome is None:
                 settle(task)
 
+    def _taken(self, tasks: Sequence[Task]) -> List[Task]:
+        """Those of the tasks that nobody settles yet; from now on the caller does."""
+        with self._lock:
+            free = [task for task in tasks if not task._taken]
+            for task in free:
+                task._taken = True
+        return free
+
     def _close(self, lease: _Lease, tasks: Sequence[Task]) -> None:
         said: List[Settlement] = []
-        for task in tasks:
+        for task in self._taken(tasks):
             if task.lost:
                 log.warning("task %s lost its lease: what it did is done again", task.id)
             elif task._cancelled.is_set():

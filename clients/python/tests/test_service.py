@@ -15,7 +15,7 @@ import time
 import unittest
 import uuid
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, Iterable, List
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -253,6 +253,41 @@ class Working(WithService):
         self.client.put(self.queue, 1)
         self.run_until(worker, lambda: self.stats()["counters"]["cancelled"] == 1)
         self.assertTrue(heard.is_set())
+
+    def test_what_does_not_end_is_given_back_and_nothing_else(self) -> None:
+        said: List[str] = []
+        given_back, over = threading.Event(), threading.Event()
+
+        class Late(Client):
+            def settle(self, settlements: Iterable[Settlement]) -> List[Any]:
+                ours = list(settlements)
+                said.extend(one.outcome for one in ours)
+                # Whatever the handler's thread says has come by then.
+                if [one.outcome for one in ours] == ["release"]:
+                    over.wait(5)
+                return super().settle(ours)
+
+        worker = Worker(Late(), stop_within=0.05)
+
+        @worker.task(self.queue)
+        def handle(task: Task) -> None:
+            worker.stop()
+            until("its end", lambda: task.cancelled)
+            given_back.set()
+
+        self.client.put(self.queue, 1)
+        process = worker._process
+
+        def processed() -> None:
+            process()
+            over.set()
+
+        worker._process = processed  # type: ignore[method-assign]
+        worker.run(signals=False)
+        self.assertTrue(given_back.is_set())
+        self.assertEqual(said, ["release"])
+        [task] = self.client.claim([self.queue]).tasks
+        self.assertEqual(task.attempt, 1)
 
     def test_two_handlers_for_one_queue_are_a_mistake(self) -> None:
         worker = Worker(self.client)

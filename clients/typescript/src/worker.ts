@@ -28,6 +28,12 @@ export class Task<T = unknown> {
   isCancelled = false;
   /** @internal */
   isLost = false;
+  /**
+   * Somebody settles it: who gives it back at a stop, or who ran it, not both. A handler
+   * that ends because the worker does has not done its task.
+   * @internal
+   */
+  isTaken = false;
 
   /** @internal */
   constructor(
@@ -273,7 +279,7 @@ export class Worker {
   }
 
   async #giveBack(): Promise<void> {
-    const left = [...this.#leases].flatMap((lease) => lease.tasks.map((task) => ({ lease, task })));
+    const left = [...this.#leases].flatMap((lease) => taken(lease.tasks).map((task) => ({ lease, task })));
     for (const { task } of left) task.end("the worker stops");
     if (left.length === 0) return;
     this.#log(`${left.length} tasks still run and are given back`);
@@ -341,7 +347,7 @@ export class Worker {
 
   async #close(lease: Lease, tasks: readonly Task[]): Promise<void> {
     const said: Settlement[] = [];
-    for (const task of tasks) {
+    for (const task of taken(tasks)) {
       if (task.lost) this.#log(`task ${task.id} lost its lease: what it did is done again`);
       else if (task.isCancelled) said.push({ id: task.id, token: lease.token, outcome: "cancelled" });
       else if (task.outcome !== undefined) said.push(task.outcome);
@@ -410,6 +416,13 @@ export class Worker {
       }
     });
   }
+}
+
+/** Those of the tasks that nobody settles yet; from now on the caller does. */
+function taken(tasks: readonly Task[]): Task[] {
+  const free = tasks.filter((task) => !task.isTaken);
+  for (const task of free) task.isTaken = true;
+  return free;
 }
 
 /** Calls a handler. What it leaves open is settled by how it ended. */

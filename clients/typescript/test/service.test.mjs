@@ -339,8 +339,15 @@ describe("working", () => {
     assert.throws(() => new Worker(client, { processors: 0 }), GristmillError);
   });
 
-  it("gives back what does not end", async () => {
-    const worker = new Worker(client, { stopWithin: 50, ...quiet });
+  it("gives back what does not end, and says nothing else of it", async () => {
+    const said = [];
+    class Heard extends Client {
+      async settle(settlements) {
+        said.push(...settlements.map(({ outcome }) => outcome));
+        return super.settle(settlements);
+      }
+    }
+    const worker = new Worker(new Heard(), { stopWithin: 50, ...quiet });
     let began;
     const beginning = new Promise((resolve) => (began = resolve));
     worker.task(queue, (task) => {
@@ -353,6 +360,7 @@ describe("working", () => {
     worker.stop();
     await running;
     await until("it is back", async () => (await stats()).ready === 1);
+    assert.deepEqual(said, ["release"], "its handler ended because the worker did");
     assert.equal((await client.claim([queue])).tasks[0].attempt, 1, "it cost no attempt");
   });
 

@@ -27,11 +27,11 @@ pub(crate) async fn about(call: Call) -> Answer {
             "claim_tokens": true,
             "claim_tokens_after_restart": true,
             "filters": true,
-            "operations": false,
+            "operations": true,
             "results": true,
             "progress": false,
             "task_timeout": true,
-            "task_max_attempts": false,
+            "task_max_attempts": true,
             "tokens": true,
         },
         "limits": {

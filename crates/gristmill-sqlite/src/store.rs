@@ -49,6 +49,8 @@ pub struct SqliteStore {
     threads: Mutex<Vec<JoinHandle<()>>>,
     closed: AtomicBool,
     watchdog: Watchdog,
+    /// How long a disk that gives no sign is waited for.
+    pub(crate) answer_within: Duration,
 }
 
 impl SqliteStore {
@@ -60,7 +62,8 @@ impl SqliteStore {
     /// newer program; each in a sentence that names the file.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref().to_owned();
-        let watchdog = watch(&path, options.answer_within.max(options.busy_timeout))?;
+        let answer_within = options.answer_within.max(options.busy_timeout);
+        let watchdog = watch(&path, answer_within)?;
         let opening = watchdog.signs(WRITER);
         opening.give();
         let opened = crate::open::writer(&path, &options);
@@ -125,6 +128,7 @@ impl SqliteStore {
             threads: Mutex::new(threads),
             closed: AtomicBool::new(false),
             watchdog,
+            answer_within,
         };
         // A program that died between two steps of another version's making
         // may have left blocked tasks behind: look at once, not in a second.

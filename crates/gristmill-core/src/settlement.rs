@@ -115,6 +115,10 @@ impl Settlement {
 /// by queue in the order of names.
 #[must_use]
 pub fn need_turns(settlements: &[Settlement]) -> bool {
+    let in_order = settlements.is_sorted_by(|one, next| one.id < next.id);
+    if in_order && settlements.iter().all(|settlement| settlement.follow_ups.is_empty()) {
+        return false;
+    }
     let (mut tasks, mut ids) = (HashSet::new(), HashMap::new());
     settlements.iter().enumerate().any(|(at, settlement)| {
         let mut named = settlement

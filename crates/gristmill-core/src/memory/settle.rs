@@ -84,8 +84,7 @@ impl State {
             self.queue_mut(number)?.counters.lease_lost += 1;
             return Ok(SettleAnswer::LeaseLost);
         }
-        let (facts, number, own) = (row.facts(), row.number, row.task.settings.clone());
-        let settings = own.over(&self.queue_mut(number)?.queue.settings).into_owned();
+        let number = row.number;
         let refused = self.refuse_follow_ups(follow_ups, now)?;
         let changed = refused
             .as_ref()
@@ -94,7 +93,15 @@ impl State {
             Some(Instead { outcome, error }) => (outcome, Some(error)),
             None => (outcome.clone(), outcome.error()),
         };
-        let next = after_settlement(&facts, &outcome, error.clone(), &settings, &self.limits, now);
+        // A task's own settings are few, and a queue's are much to copy for each task.
+        let Some((row, queue)) = self.rows.get(&id.0).zip(self.queues.get(&number)) else {
+            return Err(StoreError::corrupt(format!("task {id} names queue {number}, unknown")));
+        };
+        let settings = row.task.settings.over(&queue.queue.settings);
+        let (facts, limits) = (row.facts(), &self.limits);
+        let next = after_settlement(&facts, &outcome, error.clone(), &settings, limits, now);
+        let unstarted = matches!(outcome, Outcome::Release { started: false, .. });
+        let returned = (unstarted && matches!(next, Next::Back(_))).then(|| settings.into_owned());
         if let Next::Back(back) = &next {
             let counters = &mut self.queue_mut(number)?.counters;
             if back.released {
@@ -103,8 +110,7 @@ impl State {
                 counters.retried += 1;
             }
         }
-        let unstarted = matches!(outcome, Outcome::Release { started: false, .. });
-        if unstarted && matches!(next, Next::Back(_)) {
+        if let Some(settings) = returned {
             self.give_token_back(number, &settings, id.0);
         }
         let became = self.end(id, token, next, (outcome.end(), error), result.clone(), now)?;
@@ -120,15 +126,14 @@ impl State {
         value: Option<Payload>,
         now: Timestamp,
     ) -> Result<Became> {
-        let limits = self.limits.clone();
         let end = match next {
             Next::Cancelled => AttemptEnd::Cancelled,
             _ => end,
         };
-        let error = error.map(|error| limits.cut_error(&error));
+        let error = error.map(|error| self.limits.cut_error(&error));
         self.close_one(token, id.0);
         if let Some(row) = self.rows.get_mut(&id.0) {
-            row.end_attempt(&limits, end, error.clone(), now);
+            row.end_attempt(&self.limits, end, error.clone(), now);
             row.settled = Some(token);
             if error.is_some() {
                 row.task.error = error;

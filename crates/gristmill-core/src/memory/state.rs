@@ -276,7 +276,10 @@ impl State {
         } else {
             queue.counts.ready += 1;
         }
-        self.woken.push(queue.queue.name.clone());
+        // Of a thousand tasks of one put, once.
+        if self.woken.last() != Some(&queue.queue.name) {
+            self.woken.push(queue.queue.name.clone());
+        }
     }
 
     /// A pending task leaves the claim order, or its blocked stand.
@@ -421,7 +424,8 @@ impl State {
         lease.open -= 1;
         if let Some(queue) = self.queues.get_mut(&lease.number) {
             queue.counts.processing -= 1;
-            if queue.queue.settings.ends_make_room() {
+            if queue.queue.settings.ends_make_room() && self.woken.last() != Some(&queue.queue.name)
+            {
                 // Another task may be claimable now.
                 self.woken.push(queue.queue.name.clone());
             }

@@ -266,7 +266,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn limits(&self) -> &Limits;
 
     /// Most tasks that a flush of a bulk put should have now, because others
-    /// wait for the store's one writer; nothing when nobody does. A hint.
+    /// wait for the store's one writer, or would if they came; nothing when that
+    /// would not be long. A hint.
     fn flush_limit(&self) -> Option<usize> {
         None
     }

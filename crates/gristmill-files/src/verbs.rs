@@ -323,7 +323,7 @@ impl Store for FilesStore {
     }
 
     fn flush_limit(&self) -> Option<usize> {
-        self.crowd.flush_limit()
+        Some(self.crowd.flush_limit_always())
     }
 
     async fn close(&self) -> Result<()> {

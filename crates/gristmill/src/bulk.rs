@@ -135,7 +135,8 @@ impl<'a, I> Bulk<'a, I> {
 
     /// Tasks a flush, at least 50 and at most what the store takes. Unless
     /// this is said they are 1,000, and fewer while others wait for the store:
-    /// on SQLite and in a file spool they wait for a flush.
+    /// on SQLite and in a file spool they wait for a flush. In a spool, where a task
+    /// takes longer, they are as many as take 5 ms, or ten syncs of the disk.
     pub fn flush(mut self, tasks: usize) -> Self {
         self.flush = Some(tasks.max(FLUSH_MIN));
         self

@@ -3,195 +3,43 @@
 //!
 //! Without Chromium and its driver nothing is tried; `./test` lists that.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+mod driver;
+mod read_aloud;
+mod smoke;
 
-use gristmill_contract::base64;
-use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
-use tokio::io::BufReader;
-use tokio::net::TcpStream;
+use serde_json::json;
 
+use self::driver::Browser;
 use super::strangers::payloads;
 use super::{fail, put};
-use crate::client::{Site, read, request};
-
-/// A driver with one window, which ends with it.
-struct Browser {
-    driver: Child,
-    port: u16,
-    session: String,
-    profile: tempfile::TempDir,
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        // The driver takes its browser along only when it is asked to end.
-        let _ = Command::new("kill").arg(self.driver.id().to_string()).status();
-        let _ = self.driver.wait();
-        let _ = self.profile.path();
-    }
-}
-
-/// Where a program is, if it is here.
-fn program(names: &[&str]) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let places: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let all = names.iter().flat_map(|name| places.iter().map(move |place| place.join(name)));
-    all.into_iter().find(|place| place.is_file())
-}
-
-impl Browser {
-    /// Nothing where there is no browser.
-    async fn open(width: u32, height: u32) -> Option<Self> {
-        let (Some(driver), Some(browser)) =
-            (program(&["chromedriver"]), program(&["chromium", "chromium-browser"]))
-        else {
-            eprintln!("NOT RUN: chromium and chromium-driver are missing");
-            return None;
-        };
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        let driver = Command::new(driver)
-            .arg(format!("--port={port}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let profile = tempfile::tempdir().unwrap();
-        let mut opened = Browser { driver, port, session: String::new(), profile };
-        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-            assert!(opened.driver.try_wait().unwrap().is_none(), "the driver ended");
-            tokio::task::yield_now().await;
-        }
-        let mut args: Vec<String> = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--hide-scrollbars",
-        ]
-        .map(str::to_owned)
-        .into();
-        args.push(format!("--user-data-dir={}", opened.profile.path().display()));
-        args.push(format!("--window-size={width},{height}"));
-        let wanted = json!({ "capabilities": { "alwaysMatch": {
-            "goog:loggingPrefs": { "browser": "ALL" },
-            "goog:chromeOptions": { "binary": browser, "args": args },
-            // A dialog that nobody expects is an error of the next command.
-            "unhandledPromptBehavior": "ignore",
-        } } });
-        let session = opened.ask("POST", "/session", &wanted).await;
-        opened.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
-        Some(opened)
-    }
-
-    async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
-        let body = if method == "GET" { String::new() } else { body.to_string() };
-        let headers = [("content-type", "application/json"), ("connection", "close")];
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
-        stream.write_all(&request(method, path, &headers, &body)).await.unwrap();
-        let answer = read(&mut BufReader::new(stream)).await;
-        let value = answer.json()["value"].clone();
-        assert_eq!(answer.status, 200, "{method} {path}: {value}");
-        value
-    }
-
-    async fn told(&self, what: &str, body: Value) -> Value {
-        self.ask("POST", &format!("{}{what}", self.session), &body).await
-    }
-
-    async fn go(&self, site: &Site, path: &str) {
-        let url = format!("http://{}{path}", site.address);
-        self.told("/url", json!({ "url": url })).await;
-    }
-
-    async fn run(&self, script: &str) -> Value {
-        self.told("/execute/sync", json!({ "script": script, "args": [] })).await
-    }
-
-    /// Returns once a script answers with true.
-    async fn until(&self, script: &str) {
-        let asked = format!("return Boolean({script})");
-        let waiting = async {
-            while self.run(&asked).await != json!(true) {
-                tokio::task::yield_now().await;
-            }
-        };
-        if tokio::time::timeout(Duration::from_secs(30), waiting).await.is_err() {
-            let text = self.run("return location.href + '\n' + document.body.innerText").await;
-            panic!("never true: {script}\n{}", text.as_str().unwrap_or_default());
-        }
-    }
-
-    async fn press(&self, keys: &str) {
-        let keys: Vec<Value> = keys
-            .chars()
-            .flat_map(|key| {
-                [
-                    json!({ "type": "keyDown", "value": key }),
-                    json!({ "type": "keyUp", "value": key }),
-                ]
-            })
-            .collect();
-        let actions = json!([{ "type": "key", "id": "keys", "actions": keys }]);
-        self.told("/actions", json!({ "actions": actions })).await;
-    }
-
-    /// As if the system were dark or light.
-    async fn look(&self, scheme: &str) {
-        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        self.devtools("Emulation.setEmulatedMedia", json!({ "features": features })).await;
-    }
-
-    async fn devtools(&self, command: &str, params: Value) -> Value {
-        self.told("/goog/cdp/execute", json!({ "cmd": command, "params": params })).await
-    }
-
-    /// Keeps a picture, where somebody wants one.
-    async fn picture(&self, name: &str) {
-        let Some(folder) = std::env::var_os("GRISTMILL_SHOTS") else { return };
-        let picture = self.ask("GET", &format!("{}/screenshot", self.session), &Value::Null).await;
-        let bytes = base64::decode(picture.as_str().unwrap()).unwrap();
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(Path::new(&folder).join(format!("{name}.png")), bytes).unwrap();
-    }
-
-    /// What the browser complained of: scripts that failed or were forbidden.
-    async fn complaints(&self) -> Vec<String> {
-        let said = self.told("/se/log", json!({ "type": "browser" })).await;
-        let said = said.as_array().unwrap().iter();
-        let said = said.map(|line| line["message"].as_str().unwrap_or_default().to_owned());
-        // Pages that say that something is not there are asked for on purpose.
-        said.filter(|line| !line.contains("Failed to load resource")).collect()
-    }
-}
+use crate::client::Site;
 
 /// A store with something of everything.
 async fn ground() -> Site {
-    let site = Site::with(&["emails", "reports", "images"]).await;
+    let site = Site::with(&[]).await;
+    fill(&site).await;
+    site
+}
+
+/// Something of everything.
+async fn fill(site: &Site) {
+    for queue in ["emails", "reports", "images"] {
+        site.mill.declare_queue(queue).await.unwrap();
+    }
     for n in 0..5 {
-        put(&site, "emails", &json!({ "payload": { "n": n }, "key": format!("order-{n}") })).await;
+        put(site, "emails", &json!({ "payload": { "n": n }, "key": format!("order-{n}") })).await;
     }
-    fail(&site, "emails", "connect to smtp-3.example.org: timed out after 30012 ms").await;
+    fail(site, "emails", "connect to smtp-3.example.org: timed out after 30012 ms").await;
     for n in 0..4 {
-        put(&site, "reports", &json!({ "payload": { "report": n }, "delay": "1h" })).await;
+        put(site, "reports", &json!({ "payload": { "report": n }, "delay": "1h" })).await;
     }
-    put(&site, "images", &json!({ "payload": { "image": 1 } })).await;
+    put(site, "images", &json!({ "payload": { "image": 1 } })).await;
     let claim = r#"{"queues":["images"],"worker":"worker-1"}"#;
     site.post("/v1/claims", claim).await;
-    put(&site, "images", &json!({ "payload": { "image": 2 } })).await;
+    put(site, "images", &json!({ "payload": { "image": 2 } })).await;
     let nightly = r#"{"queue":"reports","cron":"0 3 * * *","zone":"Europe/Berlin","payload":{}}"#;
     let kind = [("content-type", "application/json")];
     site.send("PUT", "/v1/schedules/nightly", &kind, nightly).await;
-    site
 }
 
 const PAGES: [(&str, &str); 13] = [
@@ -236,7 +84,7 @@ async fn browser_shows_every_page_light_dark_and_narrow() {
         }
     }
     browser.go(&site, "/queues/emails").await;
-    browser.until("document.querySelectorAll('.uplot canvas').length === 2").await;
+    browser.until("document.querySelectorAll('.uplot canvas').length === 3").await;
     browser.until("document.querySelector('.numbers td')").await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }

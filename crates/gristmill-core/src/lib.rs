@@ -79,7 +79,7 @@ pub use settings::{
     SettingsPatch, Unique,
 };
 pub use settlement::{Became, ExtendAnswer, Extension, Outcome, SettleAnswer, Settlement, When};
-pub use stats::{Counters, Minute, QueueStats};
+pub use stats::{Counters, Minute, QueueStats, Waits};
 pub use store::{KeyStanding, StandingPlace, Store};
 pub use sweep::SweepReport;
 pub use task::{Attempt, AttemptEnd, Headers, LeaseView, Note, State, Task, TaskId};

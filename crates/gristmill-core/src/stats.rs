@@ -141,6 +141,44 @@ impl QueueStats {
     }
 }
 
+/// Upper bounds of the buckets in which waits are counted.
+pub const WAIT_BOUNDS: [Duration; 6] = [
+    Duration::from_millis(100),
+    Duration::from_secs(1),
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(600),
+    Duration::from_secs(3_600),
+];
+
+/// How long tasks had been due when they were claimed: how many for no longer than each
+/// of [`WAIT_BOUNDS`] and longer than the one before it; the last, for longer than all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waits(pub [u64; WAIT_BOUNDS.len() + 1]);
+
+impl Waits {
+    /// Counts a claimed task that had waited for so long.
+    pub fn count(&mut self, waited: Duration) {
+        let bucket = WAIT_BOUNDS.iter().position(|bound| waited <= *bound);
+        if let Some(n) = self.0.get_mut(bucket.unwrap_or(WAIT_BOUNDS.len())) {
+            *n = n.saturating_add(1);
+        }
+    }
+
+    /// Adds another's numbers to these.
+    pub fn add(&mut self, other: &Waits) {
+        for (n, more) in self.0.iter_mut().zip(other.0) {
+            *n = n.saturating_add(more);
+        }
+    }
+
+    /// Tasks claimed.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
 /// What happened on a queue within one minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Minute {
@@ -152,7 +190,25 @@ pub struct Minute {
     pub done: u64,
     /// Tasks that failed for good.
     pub failed: u64,
+    /// How long tasks that were claimed in it had been due.
+    pub waits: Waits,
+}
+
+impl Minute {
+    /// One in which nothing has happened.
+    #[must_use]
+    pub fn new(at: Timestamp) -> Self {
+        Minute { at, put: 0, done: 0, failed: 0, waits: Waits::default() }
+    }
+
+    /// Adds what happened in another to it.
+    pub fn add(&mut self, other: &Minute) {
+        self.put += other.put;
+        self.done += other.done;
+        self.failed += other.failed;
+        self.waits.add(&other.waits);
+    }
 }
 
 /// How far back minutes are kept.
-pub const MINUTES_KEPT: Duration = Duration::from_secs(24 * 3600);
+pub const MINUTES_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -7,7 +7,7 @@ use gristmill_core::memory::{LeaseRecord, State};
 use gristmill_core::policy::role::Role;
 use gristmill_core::{
     Assignment, Counters, Document, Minute, Override, Queue, Result, Settings, Share, TaskId,
-    Timestamp, Token,
+    Timestamp, Token, Waits,
 };
 use gristmill_text::{
     LastSeenText, ProcessorRow, WorkerText, micros, origin, queue_name, settings, worker_id,
@@ -25,23 +25,73 @@ use crate::schedule_text::ScheduleText;
 pub(crate) enum Fact {
     NextId(i64),
     Queue(QueueText),
-    Counters { queue: u32, values: Vec<u64> },
-    Minute { queue: u32, at: i64, put: u64, done: u64, failed: u64 },
-    CallerId { queue: u32, id: String, task: i64, digest: String, until: i64 },
-    NoCallerId { queue: u32, id: String },
-    Turn { queue: u32, priority: i16, group: String },
-    Bucket { queue: u32, group: String, full_at: Option<i64> },
+    Counters {
+        queue: u32,
+        values: Vec<u64>,
+    },
+    Minute {
+        queue: u32,
+        at: i64,
+        put: u64,
+        done: u64,
+        failed: u64,
+        /// By bucket; nothing where nothing was claimed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waits: Vec<u64>,
+    },
+    CallerId {
+        queue: u32,
+        id: String,
+        task: i64,
+        digest: String,
+        until: i64,
+    },
+    NoCallerId {
+        queue: u32,
+        id: String,
+    },
+    Turn {
+        queue: u32,
+        priority: i16,
+        group: String,
+    },
+    Bucket {
+        queue: u32,
+        group: String,
+        full_at: Option<i64>,
+    },
     Lease(LeaseText),
-    Until { token: String, until: i64, length: u64 },
+    Until {
+        token: String,
+        until: i64,
+        length: u64,
+    },
     Clock(LastSeenText),
     Schedule(Box<ScheduleText>),
     NoSchedule(String),
-    Role { role: String, leader: String, term: u64, until: i64, hold: u64 },
-    Worker { report: WorkerText<ProcessorRow>, since: i64, seen: i64 },
+    Role {
+        role: String,
+        leader: String,
+        term: u64,
+        until: i64,
+        hold: u64,
+    },
+    Worker {
+        report: WorkerText<ProcessorRow>,
+        since: i64,
+        seen: i64,
+    },
     NoWorker(String),
-    Assignment { term: u64, shares: Vec<(String, String, u32)>, published_at: i64 },
+    Assignment {
+        term: u64,
+        shares: Vec<(String, String, u32)>,
+        published_at: i64,
+    },
     Document(DocumentText),
-    NoDocument { kind: String, name: String },
+    NoDocument {
+        kind: String,
+        name: String,
+    },
     Ending(EndingText),
     NoEnding(i64),
 }
@@ -155,8 +205,9 @@ impl Fact {
     }
 
     pub(crate) fn minute(queue: u32, minute: Minute) -> Self {
-        let Minute { at, put, done, failed } = minute;
-        Fact::Minute { queue, at: at.as_micros(), put, done, failed }
+        let Minute { at, put, done, failed, waits } = minute;
+        let waits = if waits.total() == 0 { Vec::new() } else { waits.0.to_vec() };
+        Fact::Minute { queue, at: at.as_micros(), put, done, failed, waits }
     }
 
     pub(crate) fn caller_id(
@@ -238,8 +289,12 @@ impl Fact {
             Fact::Counters { queue, values } => {
                 state.restore_counters(queue, Counters::from_values(&values));
             }
-            Fact::Minute { queue, at, put, done, failed } => {
-                let minute = Minute { at: instant(at), put, done, failed };
+            Fact::Minute { queue, at, put, done, failed, waits: said } => {
+                let mut waits = Waits::default();
+                for (n, said) in waits.0.iter_mut().zip(said) {
+                    *n = said;
+                }
+                let minute = Minute { put, done, failed, waits, ..Minute::new(instant(at)) };
                 state.restore_minute(queue, minute);
             }
             Fact::CallerId { queue, id, task, digest, until } => {

@@ -20,6 +20,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/migration/0001_tables.sql"),
     include_str!("sql/migration/0002_subjects.sql"),
     include_str!("sql/migration/0003_lists.sql"),
+    include_str!("sql/migration/0004_waits.sql"),
 ];
 
 /// The newest schema this program knows.

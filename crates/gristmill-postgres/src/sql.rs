@@ -156,7 +156,7 @@ statements! {
             ready, delayed, blocked, processing, failed_now, done_kept, put, duplicate, replaced,
             refused, claimed, done, retried, failed, released, expired, lease_lost, cancelled,
             discarded, resolved, operator_retried, subject_gone);
-        Minutes = "minutes", (INT4, TIMESTAMPTZ) -> (at, put, done, failed);
+        Minutes = "minutes", (INT4, TIMESTAMPTZ) -> (at, put, done, failed, waits);
     }
     SCHEDULE {
         ScheduleAll = "schedule_all", () -> (name, declared, payload, paused, paused_by,

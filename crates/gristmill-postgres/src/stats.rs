@@ -1,6 +1,6 @@
 //! Numbers, from the kept counts: nothing here counts rows.
 
-use gristmill_core::{Minute, Queue, QueueName, QueueStats, Result, Timestamp};
+use gristmill_core::{Minute, Queue, QueueName, QueueStats, Result, Timestamp, Waits};
 use tokio_postgres::Row;
 
 use crate::answer::{column, readable};
@@ -34,11 +34,18 @@ impl Inner {
         let now = self.time(&mut connection).await?;
         let rows = connection.run(Sql::Minutes, &[&number, &At(now.before(back))]).await?;
         let minutes = rows.iter().map(|row| {
+            let mut waits = Waits::default();
+            // Nothing where nothing was claimed.
+            let said: Option<Vec<i64>> = column(row, at!(Minutes.waits))?;
+            for (n, said) in waits.0.iter_mut().zip(said.unwrap_or_default()) {
+                *n = count(said);
+            }
             Ok(Minute {
                 at: column::<At>(row, at!(Minutes.at))?.0,
                 put: count(column(row, at!(Minutes.put))?),
                 done: count(column(row, at!(Minutes.done))?),
                 failed: count(column(row, at!(Minutes.failed))?),
+                waits,
             })
         });
         // Of a clock that was ahead, if nobody noticed it yet, or it is not folded.

@@ -11,23 +11,57 @@
     probe.remove();
     return found;
   };
-  // Every minute of the span, those without events too.
-  const dense = (minutes, back) => {
-    const units = { m: 1, h: 60 };
-    const count = parseInt(back, 10) * units[back.at(-1)];
-    const last = Math.floor(Date.now() / 60000);
-    const at = Array.from({ length: count }, (_, n) => (last - count + 1 + n) * 60);
+  const seconds = (span) => parseInt(span, 10) * { m: 60, h: 3600, d: 86400 }[span.at(-1)];
+  // How long tasks had waited is known by bucket: within one, the wait is guessed from how
+  // far into it the share reaches. The last bucket has no end; twice its begin is shown.
+  const bounds = [["100ms", 0.1], ["1s", 1], ["10s", 10], ["1m", 60], ["10m", 600], ["1h", 3600], ["longer", 7200]];
+  const within = (waits, share) => {
+    let left = bounds.reduce((sum, [name]) => sum + (waits?.[name] ?? 0), 0) * share;
+    if (!left) return null;
+    let from = 0.01;
+    for (const [name, to] of bounds) {
+      const n = waits[name] ?? 0;
+      if (n && left <= n) return from * (to / from) ** (left / n);
+      left -= n;
+      from = to;
+    }
+    return from;
+  };
+  const spanned = (s) => {
+    if (s < 0.0995) return `${Math.max(1, Math.round(s * 1000))}ms`;
+    for (const [unit, of] of [["h", 3600], ["m", 60]]) {
+      if (s >= of) return `${+(s / of).toPrecision(2)}${unit}`;
+    }
+    return `${+s.toPrecision(2)}s`;
+  };
+  // Every step of the span, those without events too.
+  const dense = (minutes, back, step) => {
+    const every = seconds(step);
+    const count = seconds(back) / every;
+    const last = Math.floor(Date.now() / 1000 / every);
+    const at = Array.from({ length: count }, (_, n) => (last - count + 1 + n) * every);
     const by = new Map(minutes.map((m) => [Math.floor(Date.parse(m.at) / 1000), m]));
     const of = (name) => at.map((t) => by.get(t)?.[name] ?? 0);
-    return { at, put: of("put"), done: of("done"), failed: of("failed") };
+    const wait = (share) => at.map((t) => within(by.get(t)?.waits, share));
+    return { at, put: of("put"), done: of("done"), failed: of("failed"), half: wait(0.5), most: wait(0.95) };
   };
   const series = (label, name, fill) => {
     const stroke = color(name);
     return { label, stroke, width: 1.5, points: { show: false }, ...(fill ? { fill: color(`${name}-tint`) } : {}) };
   };
+  const waited = (label, name) => ({
+    ...series(label, name), points: { show: true, size: 4 }, spanGaps: false,
+    value: (_, v) => (v == null ? "--" : spanned(v)),
+  });
   const plots = {
     flow: (d) => [[d.at, d.done, d.put], [series("done", "accent", true), series("put", "blue")]],
     failed: (d) => [[d.at, d.failed], [series("failed", "red", true)]],
+    wait: (d) => [[d.at, d.half, d.most], [waited("half", "accent"), waited("95 in 100", "amber")]],
+  };
+  // Waits go from milliseconds to hours: each step of the axis is ten times the one before.
+  const waits = {
+    scales: { y: { distr: 3, range: (_, __, max) => [0.01, Math.max(2, (max ?? 1) * 1.3)] } },
+    splits: (_, __, ___, max) => [0.01, ...bounds.map(([, to]) => to)].filter((to) => to <= max),
   };
   const table = (data, lines, place) => {
     let box = place.parentElement.querySelector("details");
@@ -49,10 +83,13 @@
       }
       rows.append(tr);
     };
-    row(["minute", ...lines.map((line) => line.label)], "th");
+    row(["from", ...lines.map((line) => line.label)], "th");
+    const days = data[0].at(-1) - data[0][0] > 86400;
     data[0].forEach((t, n) => {
       const values = data.slice(1).map((values) => values[n]);
-      if (values.some((v) => v > 0)) row([new Date(t * 1000).toLocaleTimeString(), ...values], "td");
+      const said = values.map((v, at) => lines[at].value?.(null, v) ?? v);
+      const from = new Date(t * 1000);
+      if (values.some((v) => v > 0)) row([days ? from.toLocaleString() : from.toLocaleTimeString(), ...said], "td");
     });
     box.querySelector("table").replaceChildren(rows);
   };
@@ -64,10 +101,13 @@
     if (old && !afresh && old.width === width) { old.setData(data); return; }
     old?.destroy();
     const axis = { stroke: color("soft"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+    const numbers = { ...axis, size: 44, values: (_, v) => v.map((n) => Number.isInteger(n) ? n.toLocaleString() : "") };
+    const spans = { ...axis, size: 44, splits: waits.splits, values: (_, v) => v.map(spanned) };
+    const log = place.dataset.plot === "wait";
     drawn.set(place, new uPlot({
       width, height: 170, series: [{}, ...lines],
-      axes: [axis, { ...axis, size: 44, values: (_, v) => v.map((n) => Number.isInteger(n) ? n.toLocaleString() : "") }],
-      scales: { y: { range: (_, __, max) => [0, Math.max(1, max)] } },
+      axes: [axis, log ? spans : numbers],
+      scales: log ? waits.scales : { y: { range: (_, __, max) => [0, Math.max(1, max)] } },
       legend: { live: true }, cursor: { y: false },
     }, data, place));
   };
@@ -76,14 +116,17 @@
     const room = document.querySelector("[data-minutes]");
     if (!room || document.hidden) return;
     try {
-      // A minute changes slowly: nobody needs it as often as the rest of the page.
-      if (!afresh && kept && kept.of === room && Date.now() - kept.when < 5000) return;
+      // A minute changes slowly, and a longer step more so: nobody needs it as often as
+      // the rest of the page.
+      const asked = new URL(room.dataset.minutes, location.href).searchParams;
+      const [back, step] = [asked.get("back"), asked.get("step")];
+      const good = step === "1m" ? 5000 : 60000;
+      if (!afresh && kept && kept.of === room && Date.now() - kept.when < good) return;
       const answer = await fetch(room.dataset.minutes, { headers: { accept: "application/json" } });
       if (!answer.ok) return;
-      const back = new URL(answer.url).searchParams.get("back") ?? "1h";
       const { minutes } = await answer.json();
       kept = { of: room, when: Date.now() };
-      for (const place of room.querySelectorAll("[data-plot]")) draw(place, dense(minutes, back), afresh);
+      for (const place of room.querySelectorAll("[data-plot]")) draw(place, dense(minutes, back, step), afresh);
     } catch { /* the page itself says that the service does not answer */ }
   };
   window.gristmillCharts = charts;

@@ -167,7 +167,8 @@ fn operation_id(route: &Route) -> String {
 /// Ids of tasks, durations within their limits, and times, as far as a pattern can tell.
 const ID: &str = r"^[1-9][0-9]{0,17}(?!\n)$";
 const WAIT: &str = r"^([0-9]{1,4}ms|([0-9]|[1-5][0-9]|60)s|1m)(?!\n)$";
-const BACK: &str = r"^([0-9]{1,4}s|[0-9]{1,3}m|([0-9]|1[0-9]|2[0-4])h)(?!\n)$";
+const BACK: &str = r"^([0-9]{1,4}s|[0-9]{1,3}m|([0-9]|1[0-9]|2[0-4])h|[0-7]d)(?!\n)$";
+const STEP: &str = r"^([1-9][0-9]?m|([1-9]|1[0-9]|2[0-4])h)(?!\n)$";
 const SINCE: &str = concat!(
     r"^([0-9]{1,4}[smhd]|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T",
     r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)(?!\n)$"
@@ -204,6 +205,7 @@ fn parameters(route: &Route) -> Vec<Value> {
             "id" => json!({ "type": "string", "pattern": ID }),
             "wait" => json!({ "type": "string", "pattern": WAIT }),
             "back" => json!({ "type": "string", "pattern": BACK }),
+            "step" => json!({ "type": "string", "pattern": STEP }),
             "since" => json!({ "type": "string", "pattern": SINCE }),
             _ => json!({ "type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$" }),
         };

@@ -143,7 +143,7 @@ routes! {
     POST "/v1/schedules/{schedule}/fire" [admin] schedules::fire, "Fire a schedule by hand", body "By", answers [200 "Fired"], problems [404, 409];
     GET "/v1/workers" [read] stats::workers, "Who works, heard of lately", answers [200 "Workers"];
     GET "/v1/stats" [read] stats::stats, "The numbers of queues", query ["queue": "name"], answers [200 "Stats"], problems [404];
-    GET "/v1/minutes" [read] stats::minutes, "The last minutes of a queue, or of all together", query ["queue": "name", "back": "back"], answers [200 "Minutes"], problems [404];
+    GET "/v1/minutes" [read] stats::minutes, "The last minutes of a queue, or of all together", query ["queue": "name", "back": "back", "step": "step"], answers [200 "Minutes"], problems [404];
     GET "/v1/audit" [admin] audit::list, "What operators did, the newest first", query ["after": "string", "limit": "integer"],
         answers [200 "AuditLines"];
     GET "/v1/events" [read] events::events, "What happens, as server-sent events", answers [200 "text/event-stream"];

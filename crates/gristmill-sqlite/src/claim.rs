@@ -73,9 +73,13 @@ impl Write<'_, '_> {
                 ids: codec::ids_blob(&ids)
             }),
         )?;
+        let now = self.now;
         let delta = self.delta(queue.number);
         delta.processing += open;
         delta.counters.claimed += ids.len() as u64;
+        for one in &picked {
+            delta.waits.count(now.since(one.task.run_at));
+        }
         let mut bad = Vec::new();
         for one in picked {
             match one.damaged {

@@ -1,6 +1,6 @@
 //! Changes of the kept counts, gathered in memory and written once a commit.
 
-use gristmill_core::{Counters, Result, Timestamp};
+use gristmill_core::{Counters, Result, Timestamp, Waits};
 use rusqlite::ToSql;
 
 use crate::db::Db;
@@ -16,6 +16,8 @@ pub(crate) struct Delta {
     pub(crate) failed: i64,
     pub(crate) done_kept: i64,
     pub(crate) counters: Counters,
+    /// How long what was claimed had been due.
+    pub(crate) waits: Waits,
 }
 
 impl Delta {
@@ -77,6 +79,7 @@ impl Deltas {
             mine.failed += delta.failed;
             mine.done_kept += delta.done_kept;
             mine.counters.add(&delta.counters);
+            mine.waits.add(&delta.waits);
         }
     }
 
@@ -100,8 +103,11 @@ impl Deltas {
             values.push(&number);
             db.run(Sql::CountAdd, values.as_slice())?;
             let c = &delta.counters;
-            if c.put + c.done + c.failed > 0 {
+            let claimed = delta.waits.total();
+            if c.put + c.done + c.failed + claimed > 0 {
                 let minute = now.minute().as_micros();
+                let [first, second, third, fourth, fifth, sixth, longer] =
+                    delta.waits.0.map(signed);
                 db.run(
                     Sql::MinuteAdd,
                     bind!(MinuteAdd {
@@ -109,7 +115,14 @@ impl Deltas {
                         minute,
                         put: signed(c.put),
                         done: signed(c.done),
-                        failed: signed(c.failed)
+                        failed: signed(c.failed),
+                        wait_100ms: first,
+                        wait_1s: second,
+                        wait_10s: third,
+                        wait_1m: fourth,
+                        wait_10m: fifth,
+                        wait_1h: sixth,
+                        wait_longer: longer
                     }),
                 )?;
             }

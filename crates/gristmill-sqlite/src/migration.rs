@@ -15,6 +15,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/migration/0001_store.sql"),
     include_str!("sql/migration/0002_tasks.sql"),
     include_str!("sql/migration/0003_lists.sql"),
+    include_str!("sql/migration/0004_waits.sql"),
 ];
 
 /// The newest schema this program knows.

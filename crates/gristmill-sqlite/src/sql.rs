@@ -274,8 +274,10 @@ statements! {
             done_kept, put, duplicate, replaced, refused, claimed, done, retried, failed, released,
             expired, lease_lost, cancelled, discarded, resolved, operator_retried, subject_gone);
         CountStanding = "count_standing", (queue) -> (pending, processing, failed_now);
-        MinuteAdd = "minute_add", (queue, minute, put, done, failed);
-        MinuteList = "minute_list", (queue, since) -> (minute, put, done, failed);
+        MinuteAdd = "minute_add", (queue, minute, put, done, failed, wait_100ms, wait_1s, wait_10s,
+            wait_1m, wait_10m, wait_1h, wait_longer);
+        MinuteList = "minute_list", (queue, since) -> (minute, put, done, failed, wait_100ms,
+            wait_1s, wait_10s, wait_1m, wait_10m, wait_1h, wait_longer);
         MinutePrune = "minute_prune", (queue, before);
         MinuteAhead = "minute_ahead", (queue, now);
     }

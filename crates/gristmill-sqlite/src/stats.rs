@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gristmill_core::{Counters, Minute, Queue, QueueName, QueueStats, Result, Timestamp};
+use gristmill_core::{Counters, Minute, Queue, QueueName, QueueStats, Result, Timestamp, Waits};
 use gristmill_text::StoredQueue;
 use rusqlite::Row as SqlRow;
 
@@ -73,11 +73,21 @@ pub(crate) fn minutes(
     let since = now.before(back).minute().as_micros();
     let mut minutes =
         db.all(Sql::MinuteList, bind!(MinuteList { queue: queue.number, since }), |row| {
+            let number = |at: usize| row.get(at).map(unsigned);
             Ok(Minute {
                 at: Timestamp::from_micros(row.get(at!(MinuteList.minute))?),
-                put: unsigned(row.get(at!(MinuteList.put))?),
-                done: unsigned(row.get(at!(MinuteList.done))?),
-                failed: unsigned(row.get(at!(MinuteList.failed))?),
+                put: number(at!(MinuteList.put))?,
+                done: number(at!(MinuteList.done))?,
+                failed: number(at!(MinuteList.failed))?,
+                waits: Waits([
+                    number(at!(MinuteList.wait_100ms))?,
+                    number(at!(MinuteList.wait_1s))?,
+                    number(at!(MinuteList.wait_10s))?,
+                    number(at!(MinuteList.wait_1m))?,
+                    number(at!(MinuteList.wait_10m))?,
+                    number(at!(MinuteList.wait_1h))?,
+                    number(at!(MinuteList.wait_longer))?,
+                ]),
             })
         })?;
     // Of a clock that was ahead, if nobody noticed it yet.

@@ -404,6 +404,7 @@ macro_rules! for_each_behaviour {
                 verb_queues_are_known_or_an_error,
                 verb_register_contract_guards_standing_tasks,
                 verb_minutes_keep_what_happened,
+                verb_minutes_tell_how_long_tasks_had_waited,
             }
             verb_roles::{
                 verb_campaign_gives_a_role_to_one,

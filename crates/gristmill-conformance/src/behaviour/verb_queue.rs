@@ -3,7 +3,7 @@
 
 use gristmill_core::{
     Backoff, ContractAnswer, ContractChange, Declaration, Minute, OnDuplicate, Origin, Outcome,
-    SettingsPatch, StoreError, Unique,
+    SettingsPatch, StoreError, Unique, Waits, When,
 };
 
 use crate::fixture::Fixture;
@@ -167,13 +167,49 @@ pub(super) async fn verb_minutes_keep_what_happened(f: &mut Fixture) {
     f.end(&held[1], Outcome::Done).await;
     f.end(&held[2], Outcome::Fail("never".to_owned())).await;
     let at = |minutes: u64| start.after(secs(60 * minutes));
+    let mut at_once = Waits::default();
+    (0..5).for_each(|_| at_once.count(secs(0)));
     let wanted = [
-        Minute { at: at(0), put: 5, done: 1, failed: 0 },
-        Minute { at: at(3), put: 0, done: 1, failed: 1 },
+        Minute { put: 5, done: 1, waits: at_once, ..Minute::new(at(0)) },
+        Minute { done: 1, failed: 1, ..Minute::new(at(3)) },
     ];
     assert_eq!(f.store.minutes(&q, secs(3600)).await.expect("minutes"), wanted);
     assert_eq!(f.store.minutes(&q, secs(60)).await.expect("minutes"), wanted[1..]);
-    f.advance(secs(26 * 3600));
+    let day = 24 * 3600;
+    f.advance(secs(6 * day));
     f.store.sweep().await.expect("a sweep");
-    assert_eq!(f.store.minutes(&q, secs(48 * 3600)).await.expect("minutes"), [], "a day is kept");
+    assert_eq!(
+        f.store.minutes(&q, secs(7 * day)).await.expect("minutes"),
+        wanted,
+        "a week is kept"
+    );
+    f.advance(secs(2 * day));
+    f.store.sweep().await.expect("a sweep");
+    assert_eq!(f.store.minutes(&q, secs(9 * day)).await.expect("minutes"), [], "a week is kept");
+}
+
+/// From when a task was due, not from when it was put, to its claim.
+pub(super) async fn verb_minutes_tell_how_long_tasks_had_waited(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    let waits = async |f: &Fixture| {
+        let mut all = Waits::default();
+        for minute in f.store.minutes(&q, secs(7 * 24 * 3600)).await.expect("minutes") {
+            all.add(&minute.waits);
+        }
+        all.0
+    };
+    f.enqueue_all(&q, plain(3)).await;
+    f.advance(secs(30));
+    f.enqueue_all(&q, plain(2)).await;
+    let held = f.claim_held(&q, 4).await;
+    assert_eq!(waits(f).await, [1, 0, 0, 3, 0, 0, 0]);
+    for one in &held[1..] {
+        f.end(one, Outcome::Done).await;
+    }
+    // Back at a later time, it has not waited since its put; the fifth one has.
+    let later = Outcome::Retry { at: When::After(secs(3_600)), reason: None };
+    f.end(&held[0], later).await;
+    f.advance(secs(3_600 + 5));
+    f.claim_held(&q, 2).await;
+    assert_eq!(waits(f).await, [1, 0, 1, 3, 0, 0, 1]);
 }

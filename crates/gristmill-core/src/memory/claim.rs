@@ -83,6 +83,11 @@ impl State {
         let queue = self.queue_mut(number)?;
         queue.counts.processing += ids.len() as u64;
         queue.counters.claimed += ids.len() as u64;
+        queue.minute(now, |minute| {
+            for task in &claim.tasks {
+                minute.waits.count(now.since(task.run_at));
+            }
+        });
         let open = ids.len();
         let (worker, claimed_at) = (request.worker, now);
         let lease = Lease { number, worker, claimed_at, until, length, ids, open, group, slot };

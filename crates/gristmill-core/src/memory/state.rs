@@ -189,7 +189,7 @@ impl QueueState {
     /// Adds to the minute's numbers.
     pub(super) fn minute(&mut self, now: Timestamp, count: impl FnOnce(&mut Minute)) {
         let at = now.minute();
-        count(self.minutes.entry(at).or_insert(Minute { at, put: 0, done: 0, failed: 0 }));
+        count(self.minutes.entry(at).or_insert_with(|| Minute::new(at)));
     }
 
     /// The places of a key.

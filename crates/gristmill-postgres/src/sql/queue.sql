@@ -46,13 +46,17 @@ SELECT queue, number, paused, capacity, oldest_ready, now, ready, delayed, block
   FROM gristmill.queue_stats(p_now => $1)
 
 -- name: minutes
-SELECT m.at, sum(m.put)::bigint AS put, sum(m.done)::bigint AS done, sum(m.failed)::bigint AS failed
-  FROM (SELECT x.at, x.put, x.done, x.failed FROM gristmill.minute x WHERE x.queue = $1
+SELECT m.at, sum(m.put)::bigint AS put, sum(m.done)::bigint AS done, sum(m.failed)::bigint AS failed,
+       (CASE WHEN sum(m.waits[1]) IS NOT NULL THEN
+           ARRAY[sum(m.waits[1]), sum(m.waits[2]), sum(m.waits[3]), sum(m.waits[4]),
+                 sum(m.waits[5]), sum(m.waits[6]), sum(m.waits[7])] END)::bigint[] AS waits
+  FROM (SELECT x.at, x.put, x.done, x.failed, x.waits FROM gristmill.minute x WHERE x.queue = $1
         UNION ALL
         SELECT date_trunc('minute', d.at), coalesce(d.put, 0), coalesce(d.done, 0),
-               coalesce(d.failed, 0)
+               coalesce(d.failed, 0), d.waits::bigint[]
           FROM gristmill.delta d
-         WHERE d.queue = $1 AND (d.put > 0 OR d.done > 0 OR d.failed > 0)) m
+         WHERE d.queue = $1
+           AND (d.put > 0 OR d.done > 0 OR d.failed > 0 OR d.waits IS NOT NULL)) m
  WHERE m.at >= date_trunc('minute', $2)
  GROUP BY m.at
  ORDER BY m.at

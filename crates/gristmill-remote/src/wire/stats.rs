@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use gristmill_core::{Counters, Diagnosis, Minute, QueueStats, SweepReport};
+use gristmill_core::{Counters, Diagnosis, Minute, QueueStats, SweepReport, Waits};
 use serde_json::{Map, Value};
 
 use super::{Read, Wire, fields, say, take};
@@ -20,7 +20,23 @@ growing!(QueueStats = QueueStats::new { queue, number } {
     capacity,
     counters,
 });
-record!(Minute { at, put, done, failed });
+growing!(Minute = Minute::new { at } { put, done, failed, waits });
+
+/// By bucket; what the other end does not say is nothing.
+impl Wire for Waits {
+    fn write(&self) -> Value {
+        Value::from(self.0.to_vec())
+    }
+
+    fn read(value: Value) -> Read<Self> {
+        let said = Option::<Vec<u64>>::read(value)?.unwrap_or_default();
+        let mut waits = Waits::default();
+        for (n, read) in waits.0.iter_mut().zip(said) {
+            *n = read;
+        }
+        Ok(waits)
+    }
+}
 record!(SweepReport {
     reclaimed,
     failed,

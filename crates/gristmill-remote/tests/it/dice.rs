@@ -258,6 +258,12 @@ impl Any for Counters {
     }
 }
 
+impl Any for Waits {
+    fn any(dice: &mut Dice) -> Self {
+        Waits(std::array::from_fn(|_| dice.any()))
+    }
+}
+
 impl Any for Payload {
     fn any(dice: &mut Dice) -> Self {
         Payload { bytes: bytes(dice).into(), encoding: dice.any() }
@@ -358,7 +364,7 @@ records! {
     Document { kind, name, version, body, created_at, changed_at }
     DocumentChange { kind, name, expects, body }
     DocumentList { kind, after, limit }
-    Minute { at, put, done, failed }
+    Minute { at, put, done, failed, waits }
     SweepReport {
         reclaimed, failed, promoted, unblocked, put_again, without_subject, forgotten_ids,
         pruned_done, pruned_failed, forgotten_endings, forgotten_workers, oldest_transaction,

@@ -169,7 +169,8 @@ mod tests {
     use super::*;
 
     fn minute(now: Timestamp, ago: u64, put: u64, done: u64, failed: u64) -> Minute {
-        Minute { at: now.minute().before(Duration::from_secs(ago * 60)), put, done, failed }
+        let at = now.minute().before(Duration::from_secs(ago * 60));
+        Minute { put, done, failed, ..Minute::new(at) }
     }
 
     #[test]

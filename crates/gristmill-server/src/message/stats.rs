@@ -1,6 +1,9 @@
 //! A queue's numbers.
 
+use std::collections::BTreeMap;
+
 use gristmill::QueueStats;
+use gristmill::port::stats::WAIT_BOUNDS;
 use gristmill::port::{Counters, Minute};
 use serde::Serialize;
 use serde_json::Map;
@@ -60,11 +63,18 @@ pub(crate) struct MinuteOut {
     put: u64,
     done: u64,
     failed: u64,
+    /// Tasks claimed, by how long they had been due.
+    waits: BTreeMap<&'static str, u64>,
 }
+
+/// The buckets' names, in the order of `WAIT_BOUNDS`.
+pub(crate) const WAITS: [&str; WAIT_BOUNDS.len() + 1] =
+    ["100ms", "1s", "10s", "1m", "10m", "1h", "longer"];
 
 impl MinuteOut {
     pub(crate) fn of(minute: &Minute) -> Self {
-        let Minute { at, put, done, failed } = *minute;
-        MinuteOut { at: at.to_string(), put, done, failed }
+        let Minute { at, put, done, failed, waits } = *minute;
+        let waits = WAITS.into_iter().zip(waits.0).filter(|(_, n)| *n > 0).collect();
+        MinuteOut { at: at.to_string(), put, done, failed, waits }
     }
 }

@@ -41,12 +41,18 @@ pub(crate) async fn stats(call: Call) -> Answer {
     call::json(StatusCode::OK, &shown.collect::<Vec<_>>())
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MinutesQuery {
     queue: Option<String>,
     back: Option<String>,
+    step: Option<String>,
 }
+
+/// The longest of which the numbers are added up.
+const STEP_MAX: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) async fn minutes(call: Call) -> Answer {
     let query: MinutesQuery = call.query()?;
@@ -58,7 +64,11 @@ pub(crate) async fn minutes(call: Call) -> Answer {
     let back = query.back.map(|back| span("back", &back)).transpose()?;
     let back = back.unwrap_or(Duration::from_secs(3600));
     if back > MINUTES_KEPT {
-        return Err(Problem::field("back", "minutes are kept for 24h"));
+        return Err(Problem::field("back", "minutes are kept for 7d"));
+    }
+    let step = query.step.map(|step| span("step", &step)).transpose()?.unwrap_or(MINUTE);
+    if !(MINUTE..=STEP_MAX).contains(&step) || step.as_secs() % 60 != 0 || step.subsec_nanos() > 0 {
+        return Err(Problem::field("step", "a step is whole minutes, at most 1d"));
     }
     let minutes = match &wanted {
         Some(queue) => {
@@ -67,9 +77,24 @@ pub(crate) async fn minutes(call: Call) -> Answer {
         }
         None => of_all(&service, &caller, back).await?,
     };
-    let minutes: Vec<MinuteOut> = minutes.iter().map(MinuteOut::of).collect();
+    let minutes: Vec<MinuteOut> = in_steps(minutes, step).iter().map(MinuteOut::of).collect();
     let queue = wanted.as_ref().map(QueueName::as_str);
     call::json(StatusCode::OK, &json!({ "queue": queue, "minutes": minutes }))
+}
+
+/// What happened in each step, by its first minute.
+fn in_steps(minutes: Vec<Minute>, step: Duration) -> Vec<Minute> {
+    let step = i64::try_from(step.as_micros()).unwrap_or(i64::MAX);
+    let mut steps: Vec<Minute> = Vec::new();
+    for minute in minutes {
+        let at = minute.at.as_micros();
+        let begin = Timestamp::from_micros(at - at.rem_euclid(step));
+        match steps.last_mut().filter(|last| last.at == begin) {
+            Some(last) => last.add(&minute),
+            None => steps.push(Minute { at: begin, ..minute }),
+        }
+    }
+    steps
 }
 
 /// The minutes of all queues that are the caller's, together.
@@ -78,11 +103,7 @@ async fn of_all(service: &Service, caller: &Caller, back: Duration) -> Answer<Ve
     let stats = service.sampled.stats(service).await?;
     for one in stats.iter().filter(|one| caller.reaches(&one.queue)) {
         for minute in service.store.minutes(&one.queue, back).await? {
-            let sum =
-                sums.entry(minute.at).or_insert(Minute { put: 0, done: 0, failed: 0, ..minute });
-            sum.put += minute.put;
-            sum.done += minute.done;
-            sum.failed += minute.failed;
+            sums.entry(minute.at).or_insert_with(|| Minute::new(minute.at)).add(&minute);
         }
     }
     Ok(sums.into_values().collect())

@@ -25,12 +25,23 @@ SELECT queue, ready, delayed, blocked, processing, failed_now, done_kept,
 SELECT ready + delayed + blocked AS pending, processing, failed_now FROM gristmill_count WHERE queue = :queue;
 
 -- name: minute_add
-INSERT INTO gristmill_minute (queue, minute, put, done, failed) VALUES (:queue, :minute, :put, :done, :failed)
+INSERT INTO gristmill_minute (queue, minute, put, done, failed, wait_100ms, wait_1s, wait_10s,
+       wait_1m, wait_10m, wait_1h, wait_longer)
+VALUES (:queue, :minute, :put, :done, :failed, :wait_100ms, :wait_1s, :wait_10s, :wait_1m,
+       :wait_10m, :wait_1h, :wait_longer)
     ON CONFLICT (queue, minute) DO UPDATE SET
-       put = put + excluded.put, done = done + excluded.done, failed = failed + excluded.failed;
+       put = put + excluded.put, done = done + excluded.done, failed = failed + excluded.failed,
+       wait_100ms = wait_100ms + excluded.wait_100ms,
+       wait_1s = wait_1s + excluded.wait_1s,
+       wait_10s = wait_10s + excluded.wait_10s,
+       wait_1m = wait_1m + excluded.wait_1m,
+       wait_10m = wait_10m + excluded.wait_10m,
+       wait_1h = wait_1h + excluded.wait_1h,
+       wait_longer = wait_longer + excluded.wait_longer;
 
 -- name: minute_list
-SELECT minute, put, done, failed FROM gristmill_minute WHERE queue = :queue AND minute >= :since ORDER BY minute;
+SELECT minute, put, done, failed, wait_100ms, wait_1s, wait_10s, wait_1m, wait_10m, wait_1h, wait_longer
+  FROM gristmill_minute WHERE queue = :queue AND minute >= :since ORDER BY minute;
 
 -- name: minute_prune
 DELETE FROM gristmill_minute WHERE queue = :queue AND minute < :before;

@@ -114,7 +114,7 @@ async fn a_newer_file_is_refused() {
     connection(&place.path())
         .execute_batch("INSERT INTO gristmill_migration VALUES (99, 'x', 0)")
         .unwrap();
-    assert!(matches!(refused(&place), StoreError::NewerSchema { found: 99, known: 3 }));
+    assert!(matches!(refused(&place), StoreError::NewerSchema { found: 99, known: 4 }));
 }
 
 #[tokio::test]

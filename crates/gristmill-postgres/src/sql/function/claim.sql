@@ -1177,6 +1177,8 @@ DECLARE
     v_passed  bigint[] := '{}';
     v_clean   boolean;
     v_held    bigint;
+    -- What was due by then had waited no longer than the bucket's bound.
+    v_due     timestamptz[];
 BEGIN
     SELECT * INTO v_queue FROM gristmill.queue q WHERE q.name = p_queue;
     IF NOT FOUND THEN
@@ -1332,9 +1334,6 @@ BEGIN
                      FROM gristmill.task t WHERE t.ctid = ANY (v_places) AND t.delayed));
         GET DIAGNOSTICS v_delayed = ROW_COUNT;
     END IF;
-    INSERT INTO gristmill.delta (at, queue, ready, delayed, processing, claimed)
-    VALUES (v_now, v_queue.number, v_delayed - cardinality(v_places), -v_delayed,
-            cardinality(v_places), cardinality(v_places));
     IF v_failed IS NOT NULL THEN
         -- Not beside each task: thousands may have failed.
         RETURN QUERY SELECT v_now, v_micros, false, NULL::timestamptz, v_swept, NULL::bigint,
@@ -1347,6 +1346,9 @@ BEGIN
         -- It may run out before the others look again by themselves.
         PERFORM pg_notify('gristmill.wake', '!');
     END IF;
+    v_due := ARRAY[v_now - interval '100 milliseconds', v_now - interval '1 second',
+                   v_now - interval '10 seconds', v_now - interval '1 minute',
+                   v_now - interval '10 minutes', v_now - interval '1 hour'];
     -- The tasks leave `task`, stand in the lease and are answered in one
     -- statement: each is read once and written once.
     RETURN QUERY
@@ -1377,6 +1379,18 @@ BEGIN
     ), ending AS (
         INSERT INTO gristmill.deadline (token, until, lease, queue)
         VALUES (p_token, gristmill.later(v_now, v_lease), v_lease, v_queue.number)
+    ), counted AS (
+        INSERT INTO gristmill.delta (at, queue, ready, delayed, processing, claimed, waits)
+        SELECT v_now, v_queue.number, v_delayed - w.n, -v_delayed, w.n, w.n,
+               ARRAY[w.a, w.b - w.a, w.c - w.b, w.d - w.c, w.e - w.d, w.f - w.e, w.n - w.f]
+          FROM (SELECT count(*)::integer AS n,
+                       count(*) FILTER (WHERE g.run_at >= v_due[1])::integer AS a,
+                       count(*) FILTER (WHERE g.run_at >= v_due[2])::integer AS b,
+                       count(*) FILTER (WHERE g.run_at >= v_due[3])::integer AS c,
+                       count(*) FILTER (WHERE g.run_at >= v_due[4])::integer AS d,
+                       count(*) FILTER (WHERE g.run_at >= v_due[5])::integer AS e,
+                       count(*) FILTER (WHERE g.run_at >= v_due[6])::integer AS f
+                  FROM gone g) w
     ), seen AS (
         -- What was put meanwhile in transactions that are committed by now is
         -- answered by this run; see take_markers.

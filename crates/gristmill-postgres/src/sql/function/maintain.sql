@@ -115,7 +115,7 @@ BEGIN
     )
     INSERT INTO gristmill.delta (at, queue, ready, delayed, blocked, processing, failed_now,
         done_kept, put, duplicate, replaced, refused, claimed, done, retried, failed, released,
-        expired, lease_lost, cancelled, discarded, resolved, operator_retried, subject_gone)
+        expired, lease_lost, cancelled, discarded, resolved, operator_retried, subject_gone, waits)
     SELECT date_trunc('minute', g.at), g.queue, nullif(sum(g.ready), 0),
            nullif(sum(g.delayed), 0), nullif(sum(g.blocked), 0), nullif(sum(g.processing), 0),
            nullif(sum(g.failed_now), 0), nullif(sum(g.done_kept), 0), nullif(sum(g.put), 0),
@@ -124,7 +124,10 @@ BEGIN
            nullif(sum(g.failed), 0), nullif(sum(g.released), 0), nullif(sum(g.expired), 0),
            nullif(sum(g.lease_lost), 0), nullif(sum(g.cancelled), 0),
            nullif(sum(g.discarded), 0), nullif(sum(g.resolved), 0),
-           nullif(sum(g.operator_retried), 0), nullif(sum(g.subject_gone), 0)
+           nullif(sum(g.operator_retried), 0), nullif(sum(g.subject_gone), 0),
+           CASE WHEN sum(g.waits[1]) IS NOT NULL THEN
+               ARRAY[sum(g.waits[1]), sum(g.waits[2]), sum(g.waits[3]), sum(g.waits[4]),
+                     sum(g.waits[5]), sum(g.waits[6]), sum(g.waits[7])] END
       FROM gone g GROUP BY g.queue, date_trunc('minute', g.at);
 END
 $$;

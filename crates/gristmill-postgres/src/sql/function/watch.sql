@@ -282,15 +282,24 @@ BEGIN
                   FROM gone g GROUP BY g.queue) s
          WHERE t.queue = s.queue
     ), minutes AS (
-        INSERT INTO gristmill.minute AS m (queue, at, put, done, failed)
+        INSERT INTO gristmill.minute AS m (queue, at, put, done, failed, waits)
         SELECT g.queue, date_trunc('minute', g.at), coalesce(sum(g.put), 0),
-               coalesce(sum(g.done), 0), coalesce(sum(g.failed), 0)
+               coalesce(sum(g.done), 0), coalesce(sum(g.failed), 0),
+               CASE WHEN sum(g.waits[1]) IS NOT NULL THEN
+                   ARRAY[sum(g.waits[1]), sum(g.waits[2]), sum(g.waits[3]), sum(g.waits[4]),
+                         sum(g.waits[5]), sum(g.waits[6]), sum(g.waits[7])] END
           FROM gone g
-         WHERE g.put > 0 OR g.done > 0 OR g.failed > 0
+         WHERE g.put > 0 OR g.done > 0 OR g.failed > 0 OR g.waits IS NOT NULL
          GROUP BY g.queue, date_trunc('minute', g.at)
         ON CONFLICT (queue, at) DO UPDATE
            SET put = m.put + excluded.put, done = m.done + excluded.done,
-               failed = m.failed + excluded.failed
+               failed = m.failed + excluded.failed,
+               waits = CASE
+                   WHEN m.waits IS NULL OR excluded.waits IS NULL
+                   THEN coalesce(m.waits, excluded.waits)
+                   ELSE ARRAY[m.waits[1] + excluded.waits[1], m.waits[2] + excluded.waits[2], m.waits[3] + excluded.waits[3],
+                              m.waits[4] + excluded.waits[4], m.waits[5] + excluded.waits[5],
+                              m.waits[6] + excluded.waits[6], m.waits[7] + excluded.waits[7]] END
     )
     SELECT count(*) INTO v_folded FROM gone;
     RETURN v_folded;
@@ -433,7 +442,7 @@ BEGIN
             SELECT 1 FROM gristmill.queue q
              WHERE (SELECT m.at FROM gristmill.minute m
                      WHERE m.queue = q.number ORDER BY m.at LIMIT 1)
-                   < date_trunc('minute', v_now - interval '86400 seconds'))))
+                   < date_trunc('minute', v_now - interval '604800 seconds'))))
         AS c (name, is_due)
         WHERE c.is_due);
     IF chores = '{}' THEN
@@ -597,11 +606,11 @@ BEGIN
             SELECT q.number FROM gristmill.queue q
              WHERE (SELECT m.at FROM gristmill.minute m
                      WHERE m.queue = q.number ORDER BY m.at LIMIT 1)
-                   < date_trunc('minute', v_now - interval '86400 seconds')
+                   < date_trunc('minute', v_now - interval '604800 seconds')
         LOOP
             DELETE FROM gristmill.minute m
              WHERE m.queue = v_queue.number
-               AND m.at < date_trunc('minute', v_now - interval '86400 seconds');
+               AND m.at < date_trunc('minute', v_now - interval '604800 seconds');
             GET DIAGNOSTICS v_step = ROW_COUNT;
             done := done + v_step;
         END LOOP;

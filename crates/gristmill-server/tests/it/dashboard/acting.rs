@@ -280,3 +280,88 @@ async fn what_was_done_by_hand_is_listed() {
     assert_eq!(page(&site, "/audit?after=").await.status, 200);
     assert_eq!(page(&site, &format!("/audit?after={}", "x".repeat(65))).await.status, 422);
 }
+
+#[tokio::test]
+async fn a_failed_task_is_retried_at_a_time() {
+    let site = Site::with(&["a"]).await;
+    let task =
+        async |id: &str| site.mill.inspect().task(id.parse().unwrap()).await.unwrap().unwrap();
+    let far = "2099-01-01T00:00:00Z";
+    for (when, from, to) in [("2h", 7_100, 7_300), (far, 1_000_000, u64::MAX), ("", 0, 100)] {
+        let id = put(&site, "a", &json!({ "payload": when })).await;
+        fail(&site, "a", "no").await;
+        let asked = format!("action=retry&when={when}");
+        let shown = follow(&site, &format!("/tasks/{id}/act"), &asked).await.text;
+        assert!(shown.contains("1 task sent back"), "{shown}");
+        let task = task(&id).await;
+        let ahead = task.run_at.since(task.created_at).as_secs();
+        assert!((from..to).contains(&ahead), "{when}: {ahead} s");
+    }
+    let id = put(&site, "a", &json!({ "payload": 1 })).await;
+    fail(&site, "a", "no").await;
+    let wrong = submit(&site, &format!("/tasks/{id}/act"), "action=retry&when=tomorrow").await;
+    assert_eq!(wrong.status, 422);
+    assert!(wrong.text.contains("<strong>when</strong>"), "{}", wrong.text);
+    // Over HTTP the same, and only where it means something.
+    let retry = |more: &str| format!(r#"{{"ids":["{id}"]{more}}}"#);
+    for (path, more, field) in [
+        ("retry", r#","delay":"5s","run_at":"2099-01-01T00:00:00Z""#, "run_at"),
+        ("retry", r#","run_at":"tomorrow""#, "run_at"),
+    ] {
+        let answer = site.post(&format!("/v1/tasks/{path}"), &retry(more)).await;
+        assert_eq!(answer.problem().2, field, "{path}{more}");
+    }
+    let discard = site.post("/v1/tasks/discard", &retry(r#","delay":"5s""#)).await;
+    assert_eq!(discard.status, 422, "{discard:?}");
+    let filter = r#"{"filter":{"queue":"a"},"delay":"5s"}"#;
+    assert_eq!(site.post("/v1/tasks/retry", filter).await.problem().2, "delay");
+    let done = site.post("/v1/tasks/retry", &retry(r#","delay":"1h""#)).await.json();
+    assert_eq!(done["moved"], 1, "{done}");
+    assert!(task(&id).await.run_at > task(&id).await.created_at);
+}
+
+#[tokio::test]
+async fn workers_are_told_what_to_do() {
+    let site = Site::with(&["a", "b", "c"]).await;
+    let name = |name: &str| QueueName::new(name).unwrap();
+    let id = WorkerId::new("w-1").unwrap();
+    let idle = || ProcessorReport { queue: None, holding: 0, cycle: Duration::ZERO };
+    let report = WorkerReport {
+        id: id.clone(),
+        host: "h".to_owned(),
+        pid: 7,
+        version: "1".to_owned(),
+        queues: vec![name("a"), name("b")],
+        processors: vec![ProcessorReport { queue: Some(name("b")), ..idle() }, idle()],
+        handled: Vec::new(),
+        follows_term: None,
+        stopping: false,
+    };
+    site.mill.store().report_worker(report).await.unwrap();
+    let told =
+        async |what: &str| follow(&site, "/workers/act", &format!("worker=w-1&{what}")).await.text;
+    let orders = async || site.mill.worker_orders().await.unwrap()[&id].clone();
+    let quiet = told("action=quiet").await;
+    assert!(quiet.contains("asked to be quiet") && quiet.contains(">quiet</span>"), "{quiet}");
+    assert!(quiet.contains("value=\"resume\"") && orders().await.quiet);
+    assert!(told("action=resume").await.contains("asked to go on") && !orders().await.quiet);
+    // The one that goes round is moved first; one that is there already stays.
+    told("action=move&queue=b").await;
+    assert_eq!(orders().await.moved, [(1, name("b"))].into());
+    told("action=move&queue=b").await;
+    assert_eq!(orders().await.moved.len(), 1, "all serve it");
+    told("action=move&queue=a").await;
+    assert_eq!(orders().await.moved, [(0, name("a")), (1, name("b"))].into());
+    assert!(told("action=rotate").await.contains("go round again"));
+    assert!(orders().await.moved.is_empty());
+    assert!(told("action=stop").await.contains("asked to stop") && orders().await.stop);
+    for (fields, field) in
+        [("worker=w-1&action=odd", "action"), ("worker=w-1&action=move&queue=c", "queue")]
+    {
+        let wrong = submit(&site, "/workers/act", fields).await;
+        assert!(wrong.text.contains(&format!("<strong>{field}</strong>")), "{}", wrong.text);
+    }
+    assert_eq!(submit(&site, "/workers/act", "worker=w-2&action=quiet").await.status, 422);
+    let log = page(&site, "/audit").await.text;
+    assert!(log.contains("workers.stop") && log.contains("w-1"), "{log}");
+}

@@ -230,3 +230,40 @@ async fn what_came_of_a_task_is_shown() {
         assert!(text.contains(words), "{words}\n{text}");
     }
 }
+
+#[tokio::test]
+async fn a_follow_up_leads_to_the_task_that_put_it() {
+    let site = Site::with(&["a", "b"]).await;
+    let id = put(&site, "a", &json!({ "payload": 1 })).await;
+    let ask = r#"{"queues":["a"],"worker":"w"}"#;
+    let claim = site.post("/v1/claims", ask).await.json();
+    let done = json!([{ "id": id, "token": claim["token"], "outcome": "done",
+                        "follow_ups": [{ "queue": "b", "payload": 2 }] }]);
+    let settled = site.post("/v1/settlements", &done.to_string()).await.json();
+    let next = settled[0]["follow_ups"][0]["id"].as_str().unwrap().to_owned();
+    let text = page(&site, &format!("/tasks/{next}")).await.text;
+    let words = format!("follow-up of</dt><dd><a href=\"../tasks/{id}\">#{id}</a>");
+    assert!(text.contains(&words), "{text}");
+}
+
+#[tokio::test]
+async fn minutes_go_back_a_week_and_tell_of_waits() {
+    let site = Site::with(&["a"]).await;
+    put(&site, "a", &json!({ "payload": 1 })).await;
+    site.post("/v1/claims", r#"{"queues":["a"],"worker":"w"}"#).await;
+    let week = site.get("/v1/minutes?queue=a&back=7d&step=1h").await.json();
+    assert_eq!(week["minutes"][0]["put"], 1, "{week}");
+    let waits = week["minutes"][0]["waits"].as_object().unwrap();
+    let claimed: u64 = waits.values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(claimed, 1, "{week}");
+    assert!(week["minutes"][0]["at"].as_str().unwrap().contains(":00:00"), "{week}");
+    for (asked, field) in [("back=8d", "back"), ("step=90s", "step"), ("step=2d", "step")] {
+        let wrong = site.get(&format!("/v1/minutes?{asked}")).await;
+        assert_eq!(wrong.problem().2, field, "{asked}");
+    }
+    let shown = page(&site, "/?back=7d").await.text;
+    assert!(
+        shown.contains("back=7d&amp;step=1h") && shown.contains("data-plot=\"wait\""),
+        "{shown}"
+    );
+}

@@ -1,6 +1,6 @@
 //! What operators do to tasks by hand: retry, resolve, discard, cancel.
 
-use crate::{Limits, Note, Result, State, StoreError, TaskFilter, TaskId};
+use crate::{Limits, Note, Result, Start, State, StoreError, TaskFilter, TaskId};
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,6 +75,8 @@ pub struct Operation {
     pub by: String,
     /// Why; becomes the task's note. Without one an older note stays.
     pub note: Option<String>,
+    /// When what is retried may run again.
+    pub start: Start,
 }
 
 impl Operation {

@@ -1,12 +1,15 @@
 //! What operators do by hand.
 
-use gristmill_core::{Operation, OperationAnswer, OperationReport, Result, Selection, TaskId};
+use gristmill_core::{
+    Operation, OperationAnswer, OperationReport, Result, Selection, Start, TaskId, Timestamp,
+};
 
 use crate::answer::column;
 use crate::codec;
 use crate::errors::corrupt;
 use crate::sql::{Sql, at};
 use crate::store::Inner;
+use crate::wire::At;
 
 impl Inner {
     /// One bounded step of an operator's action on tasks.
@@ -26,11 +29,24 @@ impl Inner {
         let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
         let note = operation.left_note(&self.limits);
         let by = self.limits.cut_error(&operation.by);
+        let (at, after) = match operation.start {
+            Start::Now => (None, None),
+            Start::At(_) => (Some(At(operation.start.run_at(Timestamp::EPOCH))), None),
+            Start::After(delay) => (None, Some(codec::span(delay))),
+        };
         let rows = self
             .pool
             .write(
                 Sql::Operate,
-                &[&operation.action.as_str(), &ids, &by, &note.map(|note| note.text), &self.now()],
+                &[
+                    &operation.action.as_str(),
+                    &ids,
+                    &by,
+                    &note.map(|note| note.text),
+                    &self.now(),
+                    &at,
+                    &after,
+                ],
             )
             .await?;
         let mut woken = Vec::new();

@@ -287,7 +287,7 @@ mod tests {
     use crate::message::queue::{ByIn, QueueIn};
     use crate::message::settle::SettlementIn;
     use crate::message::task::TaskIn;
-    use crate::route::operate::OperateIn;
+    use crate::route::operate::{OperateIn, RetryIn};
     use crate::route::tasks::{FilterIn, FindIn};
     use serde::de::DeserializeOwned;
 
@@ -339,6 +339,7 @@ mod tests {
             ("QueueSettings", fields::<QueueIn>()),
             ("By", fields::<ByIn>()),
             ("Operation", fields::<OperateIn>()),
+            ("Retry", fields::<RetryIn>()),
             ("Filter", fields::<FilterIn>()),
             ("Find", fields::<FindIn>()),
         ] {

@@ -115,7 +115,7 @@ routes! {
                "error": "string", "since": "since", "order": "order", "cursor": "id", "limit": "integer"],
         answers [200 "TaskPage"], problems [404];
     GET "/v1/tasks/{id}" [read] tasks::get, "Look at a task, or wait for its end", query ["wait": "wait"], answers [200 "Task"], problems [404];
-    POST "/v1/tasks/retry" [admin] operate::retry, "Run failed tasks again", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
+    POST "/v1/tasks/retry" [admin] operate::retry, "Run failed tasks again", body "Retry", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
     POST "/v1/tasks/discard" [admin] operate::discard, "Delete failed tasks", body "Operation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
     POST "/v1/tasks/cancel" [admin] operate::cancel, "Delete waiting tasks, stop running ones", body "CancelOperation", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];
     POST "/v1/tasks/resolve" [admin] operate::resolve, "Take failed tasks off the list: they were dealt with by hand", body "Operation",

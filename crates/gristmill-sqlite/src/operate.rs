@@ -2,7 +2,7 @@
 
 use gristmill_core::policy::duplicate;
 use gristmill_core::{
-    Action, Ending, Operation, OperationAnswer, OperationReport, Result, Selection, State,
+    Action, Ending, Operation, OperationAnswer, OperationReport, Result, Selection, Start, State,
     TaskFilter, TaskId, Unique,
 };
 
@@ -68,10 +68,10 @@ impl Write<'_, '_> {
         }
         let queue = self.numbered(row.queue)?;
         match (operation.action, state) {
-            (Action::Retry, _) => return self.retry(row),
+            (Action::Retry, _) => return self.retry(row, operation.start),
             (Action::RetryFresh, _) => {
                 let (id, none) = (row.id, None::<Vec<u8>>);
-                let answer = self.retry(row)?;
+                let answer = self.retry(row, operation.start)?;
                 if answer == OperationAnswer::Moved {
                     self.db
                         .run(Sql::TaskCheckpoint, bind!(TaskCheckpoint { checkpoint: none, id }))?;
@@ -112,7 +112,7 @@ impl Write<'_, '_> {
     }
 
     /// A failed task takes its key's waiting place, as if put anew.
-    fn retry(&mut self, mut row: Row) -> Result<OperationAnswer> {
+    fn retry(&mut self, mut row: Row, start: Start) -> Result<OperationAnswer> {
         let queue = self.numbered(row.queue)?;
         let mut blocked = false;
         if let Some(key) = &row.key {
@@ -129,7 +129,7 @@ impl Write<'_, '_> {
         row.expiries = 0;
         row.started_releases = 0;
         row.prev_run_at = Some(row.run_at);
-        row.run_at = self.now;
+        row.run_at = start.run_at(self.now).max(self.now);
         row.failed_at = None;
         row.resolved_by = None;
         row.resolved_at = None;

@@ -87,6 +87,7 @@ impl Group {
                 limit: PAGE,
                 by: "item-sync review".to_owned(),
                 note: None,
+                start: gristmill::port::Start::Now,
             };
             moved += mill.store().operate(operation).await?.moved();
         }

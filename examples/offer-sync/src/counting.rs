@@ -156,6 +156,7 @@ impl Counting<'_> {
             limit: self.put.len(),
             by: OURS.to_owned(),
             note: None,
+            start: gristmill::port::Start::Now,
         };
         self.mill.store().operate(operation).await?;
         for queue in before {

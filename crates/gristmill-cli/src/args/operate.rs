@@ -9,6 +9,7 @@ Examples:
   gristmill retry --queue emails --note 'mail server is back'
   gristmill retry --error 'connection refused' --since 1h
   gristmill retry --queue emails --limit 10            ten of them, to see whether it helps
+  gristmill retry --queue emails --at 'tomorrow 9:00'
   gristmill retry --all
 
 A task whose key has another waiting task stays failed.";
@@ -107,6 +108,15 @@ pub(crate) struct RetryArgs {
     /// Forget what their handlers kept: begin anew, not at the checkpoint
     #[arg(long)]
     pub(crate) fresh: bool,
+
+    /// Not before this much time has passed, like 5s or 1h30m
+    #[arg(long, value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
+    pub(crate) delay: Option<String>,
+
+    /// Not before this time: 17:30, 'tomorrow 9:00', '2026-11-15 08:30' (in your zone) or
+    /// 2026-11-15T08:30:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
 }
 
 /// `pause` and `resume`.

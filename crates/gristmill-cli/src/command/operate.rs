@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use gristmill::port::{
-    Action, ListRequest, Operation, OperationAnswer, Order, Selection, State, TaskFilter,
+    Action, ListRequest, Operation, OperationAnswer, Order, Selection, Start, State, TaskFilter,
 };
 use gristmill::{Mill, QueueName, TaskId};
 use serde_json::{Value, json};
@@ -31,6 +31,8 @@ pub(crate) struct Operate {
     limit: Option<u64>,
     note: Option<String>,
     by: String,
+    /// When what is retried may run again.
+    start: Start,
 }
 
 #[derive(Debug)]
@@ -71,7 +73,13 @@ impl Operate {
             )));
         };
         let note = args.note.map(|note| text_up_to(4096, "--note", note)).transpose()?;
-        Ok(Operate { action, which, cause, limit: args.limit, note, by: who(args.by)? })
+        let (by, start) = (who(args.by)?, Start::Now);
+        Ok(Operate { action, which, cause, limit: args.limit, note, by, start })
+    }
+
+    /// The same, at a time.
+    pub(crate) fn starting(self, start: Start) -> Self {
+        Operate { start, ..self }
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
@@ -194,6 +202,7 @@ impl Operate {
                 limit: mill.store().limits().page.min(self.room(result)),
                 by: self.by.clone(),
                 note: self.note.clone(),
+                start: self.start,
             })
             .await?;
         for (id, answer) in report.answers {

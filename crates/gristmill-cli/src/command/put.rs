@@ -137,19 +137,24 @@ impl Put {
     }
 }
 
+/// When something runs, as `--delay` or `--at` says it.
+pub(crate) fn start(delay: Option<&str>, at: Option<&str>) -> Result<Start, Failure> {
+    match (delay, at) {
+        (Some(delay), _) => Ok(Start::After(duration::parse(delay).map_err(Failure::usage)?)),
+        (_, Some(at)) => {
+            let at = when::read(at, time::now(), &TimeZone::system());
+            Ok(Start::At(at.map_err(Failure::usage)?))
+        }
+        _ => Ok(Start::Now),
+    }
+}
+
 /// What the flags say about a task, apart from its payload.
 pub(crate) fn options(args: &PutArgs) -> Result<NewTask, Failure> {
     let named = |what: &str, value: &Option<String>| {
         value.clone().map(|value| text(what, value)).transpose()
     };
-    let start = match (&args.delay, &args.at) {
-        (Some(delay), _) => Start::After(duration::parse(delay).map_err(Failure::usage)?),
-        (_, Some(at)) => {
-            let at = when::read(at, time::now(), &TimeZone::system());
-            Start::At(at.map_err(Failure::usage)?)
-        }
-        _ => Start::Now,
-    };
+    let start = start(args.delay.as_deref(), args.at.as_deref())?;
     let mut own = Said::default();
     for (name, text) in [
         ("timeout", &args.timeout),

@@ -381,6 +381,8 @@ macro_rules! for_each_behaviour {
             }
             verb_operate::{
                 verb_operate_retry_sends_a_failed_task_back,
+                verb_operate_retries_at_a_time,
+                verb_operate_retries_a_blocked_one_at_a_time,
                 verb_operate_resolve_takes_off_the_failed_list,
                 verb_operate_discard_deletes_a_failed_task,
                 verb_operate_refuses_a_wrong_state,

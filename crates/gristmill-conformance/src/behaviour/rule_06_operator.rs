@@ -78,6 +78,7 @@ pub(super) async fn rule_06_of_many_failed_of_a_key_one_is_retried(f: &mut Fixtu
         limit: 100,
         by: "operator".to_owned(),
         note: None,
+        start: gristmill_core::Start::Now,
     };
     let report = f.store.operate(all).await.expect("an operation");
     let first = OperationAnswer::DuplicateOf(ids[0]);

@@ -2,7 +2,8 @@
 //! by filter, in bounded steps.
 
 use gristmill_core::{
-    Action, Operation, OperationAnswer, Outcome, QueueName, Selection, State, TaskFilter, TaskId,
+    Action, Operation, OperationAnswer, Outcome, QueueName, Selection, Start, State, TaskFilter,
+    TaskId,
 };
 
 use crate::fixture::Fixture;
@@ -31,6 +32,67 @@ pub(super) async fn verb_operate_retry_sends_a_failed_task_back(f: &mut Fixture)
     assert_eq!((note.text.as_str(), note.by.as_str()), ("because", "operator"));
     let stats = f.stats(&q).await;
     assert_eq!((stats.failed, stats.ready, stats.counters.operator_retried), (0, 1, 1));
+    assert_eq!(f.claim_one(&q).await.id, id);
+}
+
+pub(super) async fn verb_operate_retries_at_a_time(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    let (by, note) = ("operator".to_owned(), None);
+    let retry = |id, start| Operation {
+        action: Action::Retry,
+        selection: Selection::Ids(vec![id]),
+        limit: 1,
+        by: by.clone(),
+        note: note.clone(),
+        start,
+    };
+    let (hour, minute) = (f.now().after(secs(3_600)), secs(60));
+    for (start, then) in [
+        (Start::At(hour), hour),
+        (Start::After(minute), f.now().after(minute)),
+        // It is not put back before those that are due already.
+        (Start::At(f.now().before(minute)), f.now()),
+    ] {
+        let id = failed(f, &q, "never").await;
+        let report = f.store.operate(retry(id, start)).await.expect("a step");
+        assert_eq!(report.answers, [(id, OperationAnswer::Moved)], "{start:?}");
+        let back = f.the(id).await;
+        assert_eq!((back.state, back.run_at), (State::Pending, then), "{start:?}");
+    }
+    let stats = f.stats(&q).await;
+    assert_eq!((stats.delayed, stats.ready, stats.failed), (2, 1, 0));
+    f.claim_one(&q).await;
+    assert!(f.claim_held(&q, 5).await.is_empty(), "the others are not due");
+    f.advance(secs(61));
+    f.claim_one(&q).await;
+    f.advance(secs(3_600));
+    assert_eq!(f.stats(&q).await.counters.operator_retried, 3);
+}
+
+/// Its key's place is taken meanwhile: it waits there for both.
+pub(super) async fn verb_operate_retries_a_blocked_one_at_a_time(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    let id = f.enqueue(&q, task("x").keyed("k")).await;
+    let held = f.claim_one(&q).await;
+    f.end(&held, Outcome::Fail("never".to_owned())).await;
+    f.enqueue(&q, task("y").keyed("k")).await;
+    let running = f.claim_one(&q).await;
+    let retry = Operation {
+        action: Action::Retry,
+        selection: Selection::Ids(vec![id]),
+        limit: 1,
+        by: "operator".to_owned(),
+        note: None,
+        start: Start::After(secs(30)),
+    };
+    let report = f.store.operate(retry).await.expect("a step");
+    assert_eq!(report.answers, [(id, OperationAnswer::Moved)]);
+    assert_eq!(f.stats(&q).await.blocked, 1);
+    f.end(&running, Outcome::Done).await;
+    let stats = f.stats(&q).await;
+    assert_eq!((stats.blocked, stats.delayed, stats.ready), (0, 1, 0));
+    assert!(f.claim_held(&q, 5).await.is_empty(), "it is not due");
+    f.advance(secs(31));
     assert_eq!(f.claim_one(&q).await.id, id);
 }
 
@@ -96,6 +158,7 @@ fn matching(action: Action, filter: TaskFilter, after: Option<TaskId>) -> Operat
         limit: 4,
         by: "operator".to_owned(),
         note: None,
+        start: Start::Now,
     }
 }
 

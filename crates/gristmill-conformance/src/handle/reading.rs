@@ -72,6 +72,7 @@ impl Handle {
             limit: 1_000,
             by: "operator".to_owned(),
             note: Some("because".to_owned()),
+            start: gristmill_core::Start::Now,
         };
         let report = self.store.operate(operation).await;
         report.expect("an operation").answers

@@ -80,6 +80,8 @@ impl Past {
                 },
                 by: "operator".to_owned(),
                 note: note.then(|| "because".to_owned()),
+                // Those with a note run later.
+                start: if *note { Start::After(wait(7)) } else { Start::Now },
             }),
             Step::Pause { queue: q, paused } => Call::Pause(queue(*q), *paused),
             Step::Override { queue: q, change } => {

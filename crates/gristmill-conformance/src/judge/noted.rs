@@ -155,8 +155,14 @@ impl Noted {
                 Selection::Matching { filter, after: None }
             }
         };
-        let operation =
-            Operation { action, selection, limit, by: self.journal.name().to_owned(), note: None };
+        let operation = Operation {
+            action,
+            selection,
+            limit,
+            by: self.journal.name().to_owned(),
+            note: None,
+            start: gristmill_core::Start::Now,
+        };
         let said = |(id, answer): &(TaskId, OperationAnswer)| (id.0, operated(*answer));
         self.make(call, self.store.operate(operation), |report| {
             Answer::Operate(report.answers.iter().map(said).collect())

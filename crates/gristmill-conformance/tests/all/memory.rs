@@ -81,6 +81,7 @@ async fn callers_ids_take_their_part_of_the_room() {
         limit: 10,
         by: "me".to_owned(),
         note: None,
+        start: gristmill_core::Start::Now,
     };
     let mut taken = 0;
     while put(taken).await.is_enqueued() {

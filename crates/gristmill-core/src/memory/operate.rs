@@ -3,7 +3,7 @@
 use super::state::{QueueState, State};
 use crate::policy::duplicate;
 use crate::{
-    Action, Ending, Note, Operation, OperationAnswer, OperationReport, Result, Selection,
+    Action, Ending, Note, Operation, OperationAnswer, OperationReport, Result, Selection, Start,
     State as TaskState, TaskId, Timestamp,
 };
 
@@ -61,7 +61,7 @@ impl State {
         match (operation.action, state) {
             (Action::Retry | Action::RetryFresh, _) => {
                 let fresh = operation.action == Action::RetryFresh;
-                return self.retry(id, note, fresh, now);
+                return self.retry(id, note, (fresh, operation.start), now);
             }
             (Action::Cancel, TaskState::Processing) => {
                 row.task.cancel_requested = true;
@@ -104,7 +104,7 @@ impl State {
         &mut self,
         id: TaskId,
         note: Option<Note>,
-        fresh: bool,
+        (fresh, start): (bool, Start),
         now: Timestamp,
     ) -> Result<OperationAnswer> {
         let Some(row) = self.rows.get_mut(&id.0) else {
@@ -129,7 +129,7 @@ impl State {
         task.attempts = 0;
         task.expiries = 0;
         task.prev_run_at = Some(task.run_at);
-        task.run_at = now;
+        task.run_at = start.run_at(now).max(now);
         task.failed_at = None;
         task.resolved_by = None;
         task.resolved_at = None;

@@ -53,6 +53,8 @@ SELECT u.id, o.answer, o.other, o.state, q.name AS woken
   FROM unnest($2) WITH ORDINALITY AS u (id, position)
  CROSS JOIN LATERAL gristmill.operate_one(
       p_action => $1, p_id => u.id, p_by => $3, p_note => $4,
-      p_now => coalesce($5, clock_timestamp())) o
+      p_now => coalesce($5, clock_timestamp()),
+      p_start => CASE WHEN $7 IS NULL THEN $6
+          ELSE gristmill.later(coalesce($5, clock_timestamp()), $7 * interval '1 microsecond') END) o
   LEFT JOIN gristmill.queue q ON q.number = o.woken
  ORDER BY u.position

@@ -310,6 +310,7 @@ async fn a_replaced_task_holds_nobody_up() {
         limit: 10,
         by: "operator".to_owned(),
         note: None,
+        start: gristmill_core::Start::Now,
     };
     let cancelled = soon(store.operate(cancel)).await.unwrap();
     assert_eq!(cancelled.answers, [(id, gristmill_core::OperationAnswer::Held)]);

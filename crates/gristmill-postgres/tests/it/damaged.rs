@@ -169,6 +169,7 @@ async fn a_workers_name_is_shown_as_it_is() {
         limit: 100,
         by: "ada".to_owned(),
         note: None,
+        start: gristmill_core::Start::Now,
     };
     let report = store.operate(retry).await.unwrap();
     assert!(report.answers.iter().all(|(_, answer)| *answer == OperationAnswer::Moved));

@@ -61,6 +61,7 @@ async fn every_verb_on_a_frozen_server_answers_in_time() {
         limit: 1,
         by: "me".to_owned(),
         note: None,
+        start: gristmill_core::Start::Now,
     };
     // Over a connection that stood: sent, and not answered.
     let begun = Instant::now();

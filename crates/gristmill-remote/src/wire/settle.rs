@@ -44,7 +44,7 @@ choice!(Ending {
 } else _other => Ending::NotKnown);
 
 choice!(Selection { "ids" = Ids(ids), "matching" = Matching { filter, after } });
-record!(Operation { action, selection, limit, by, note });
+record!(Operation { action, selection, limit, by, note, start });
 choice!(OperationAnswer {
     "moved" = Moved,
     "cancel_requested" = CancelRequested,

@@ -172,6 +172,7 @@ pub(crate) async fn put(call: Call, view: View) -> Answer {
             limit: 1,
             by: view.viewer.name.clone(),
             note: Some(note),
+            start: gristmill::port::Start::Now,
         };
         service.store.operate(operation).await?;
     }

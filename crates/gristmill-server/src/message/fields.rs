@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gristmill::port::{Token, WorkerId};
-use gristmill::{QueueName, TaskId};
+use gristmill::port::{Start, Token, WorkerId};
+use gristmill::{QueueName, TaskId, Timestamp};
 use gristmill_contract::duration;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -14,6 +14,21 @@ use crate::problem::{Answer, NOT_BUILT, Problem};
 /// A duration like `5s`.
 pub(crate) fn span(field: &str, text: &str) -> Answer<Duration> {
     duration::parse(text).map_err(|why| Problem::field(field, why))
+}
+
+/// When something runs, said as a delay or as a time.
+pub(crate) fn start(delay: Option<&str>, run_at: Option<&str>) -> Answer<Start> {
+    match (delay, run_at) {
+        (Some(_), Some(_)) => {
+            Err(Problem::field("run_at", "'delay' and 'run_at' exclude each other"))
+        }
+        (Some(delay), None) => Ok(Start::After(span("delay", delay)?)),
+        (None, Some(at)) => {
+            let at: Result<Timestamp, _> = at.parse();
+            Ok(Start::At(at.map_err(|error| Problem::field("run_at", error.to_string()))?))
+        }
+        (None, None) => Ok(Start::Now),
+    }
 }
 
 /// A queue's name.

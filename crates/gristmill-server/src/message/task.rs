@@ -1,6 +1,6 @@
 //! A task to be put, and a stored task as it is shown.
 
-use gristmill::port::{Headers, NewTask, Start};
+use gristmill::port::{Headers, NewTask};
 use gristmill::{Encoding, Payload, Task, Timestamp};
 use gristmill_contract::base64;
 use gristmill_contract::task_settings::{Said, Wrong, shown};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::fields::span;
+use super::fields::start;
 use super::payload::PayloadOut;
 use crate::known::Queues;
 use crate::problem::{Answer, Problem};
@@ -55,17 +55,7 @@ impl TaskIn {
             own.value(field, value.as_ref().unwrap_or(&Value::Null)).map_err(wrong)?;
         }
         let payload = payload(self.payload, self.payload_base64, self.encoding)?;
-        let start = match (self.delay, self.run_at) {
-            (Some(_), Some(_)) => {
-                return Err(Problem::field("run_at", "'delay' and 'run_at' exclude each other"));
-            }
-            (Some(delay), None) => Start::After(span("delay", &delay)?),
-            (None, Some(at)) => {
-                let at: Result<Timestamp, _> = at.parse();
-                Start::At(at.map_err(|error| Problem::field("run_at", error.to_string()))?)
-            }
-            (None, None) => Start::Now,
-        };
+        let start = start(self.delay.as_deref(), self.run_at.as_deref())?;
         let mut settings = own.settings().map_err(wrong)?;
         if self.wanted == Some(true) {
             settings.set_wanted();
@@ -293,7 +283,10 @@ mod tests {
         assert_eq!(&task.payload.bytes[..], br#"{"b":1, "a":2.50}"#);
         let task = meant(r#"{"payload":null,"delay":"5s","priority":-3}"#).expect("a task");
         assert_eq!(&task.payload.bytes[..], b"null");
-        assert_eq!((task.start, task.priority), (Start::After(Duration::from_secs(5)), -3));
+        assert_eq!(
+            (task.start, task.priority),
+            (gristmill::port::Start::After(Duration::from_secs(5)), -3)
+        );
         let task = meant(r#"{"payload_base64":"/wA="}"#).expect("a task");
         assert_eq!(
             (&task.payload.bytes[..], task.payload.encoding),

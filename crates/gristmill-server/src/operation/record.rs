@@ -189,7 +189,14 @@ impl Record {
         let after = self.after.map(TaskId);
         let selection = gristmill::port::Selection::Matching { filter, after };
         let (by, note) = (self.by.clone(), self.note.clone());
-        Ok(gristmill::port::Operation { action, selection, limit, by, note })
+        Ok(gristmill::port::Operation {
+            action,
+            selection,
+            limit,
+            by,
+            note,
+            start: gristmill::port::Start::Now,
+        })
     }
 
     /// What is done.

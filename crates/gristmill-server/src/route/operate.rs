@@ -3,14 +3,16 @@
 //! (`crate::operation`); and `/v1/operations`, where it is looked after.
 
 use axum::http::StatusCode;
-use gristmill::port::{Action, Operation, OperationAnswer, OperationReport, Selection, TaskFilter};
+use gristmill::port::{
+    Action, Operation, OperationAnswer, OperationReport, Selection, Start, TaskFilter,
+};
 use gristmill::{QueueName, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::tasks::FilterIn;
 use crate::access::{Caller, Scope};
 use crate::call::{self, Call};
-use crate::message::fields::{by, id, text};
+use crate::message::fields::{by, id, start, text};
 use crate::operation::{NotBegun, OPEN_MAX, OperationView};
 use crate::problem::{Answer, NO_OPERATION, Problem, TOO_MANY_OPERATIONS};
 use crate::service::Service;
@@ -23,6 +25,18 @@ pub(crate) struct OperateIn {
     filter: Option<FilterIn>,
     note: Option<String>,
     by: Option<String>,
+}
+
+/// The wish that failed tasks run again, and when.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RetryIn {
+    ids: Option<Vec<String>>,
+    filter: Option<FilterIn>,
+    note: Option<String>,
+    by: Option<String>,
+    delay: Option<String>,
+    run_at: Option<String>,
 }
 
 /// What became of it.
@@ -65,7 +79,16 @@ impl OneOut {
 }
 
 pub(crate) async fn retry(call: Call) -> Answer {
-    operate(call, Action::Retry).await
+    let caller = call.caller.clone();
+    let (service, asked) = call.json::<RetryIn>().await?;
+    let RetryIn { ids, filter, note, by, delay, run_at } = asked;
+    let start = start(delay.as_deref(), run_at.as_deref())?;
+    if start != Start::Now && filter.is_some() {
+        let field = if delay.is_some() { "delay" } else { "run_at" };
+        return Err(Problem::field(field, "a time is for tasks that 'ids' names"));
+    }
+    let asked = OperateIn { ids, filter, note, by };
+    carried_out(&service, caller, asked, Action::Retry, start).await
 }
 
 pub(crate) async fn resolve(call: Call) -> Answer {
@@ -83,6 +106,16 @@ pub(crate) async fn cancel(call: Call) -> Answer {
 async fn operate(call: Call, action: Action) -> Answer {
     let caller = call.caller.clone();
     let (service, asked) = call.json::<OperateIn>().await?;
+    carried_out(&service, caller, asked, action, Start::Now).await
+}
+
+async fn carried_out(
+    service: &Service,
+    caller: Caller,
+    asked: OperateIn,
+    action: Action,
+    start: Start,
+) -> Answer {
     let note = asked.note.map(|note| text("note", note, 4096)).transpose()?;
     let by = by(&caller, asked.by)?;
     caller.note(|deed| deed.note.clone_from(&note));
@@ -93,11 +126,11 @@ async fn operate(call: Call, action: Action) -> Answer {
                 return Err(Problem::field("ids", format!("name from 1 to {limit} tasks")));
             }
             let ids = ids.iter().enumerate().map(|(at, one)| id(&format!("ids[{at}]"), one));
-            let (ours, foreign) = sorted(&service, &caller, ids.collect::<Answer<_>>()?).await?;
+            let (ours, foreign) = sorted(service, &caller, ids.collect::<Answer<_>>()?).await?;
             let mut report = OperationReport::default();
             if !ours.is_empty() {
                 let selection = Selection::Ids(ours);
-                let operation = Operation { action, selection, limit, by, note };
+                let operation = Operation { action, selection, limit, by, note, start };
                 report = service.store.operate(operation).await?;
             }
             let moved = report.moved() as u64;
@@ -108,7 +141,7 @@ async fn operate(call: Call, action: Action) -> Answer {
             call::json(StatusCode::OK, &OperateOut { moved, answers })
         }
         (None, Some(filter)) => {
-            let filter = filtered(&service, &caller, filter, action).await?;
+            let filter = filtered(service, &caller, filter, action).await?;
             match service.operations.begin(action, &filter, None, by, note).await {
                 Ok(operation) => {
                     caller.note(|deed| {

@@ -51,7 +51,15 @@ impl Returned {
                 let selection = Selection::Ids(ids.clone());
                 let note = Some("copied to another store".to_owned());
                 let by = COPIER.to_owned();
-                to.operate(Operation { action, selection, limit: ids.len(), by, note }).await?;
+                to.operate(Operation {
+                    action,
+                    selection,
+                    limit: ids.len(),
+                    by,
+                    note,
+                    start: gristmill_core::Start::Now,
+                })
+                .await?;
             }
             after = next;
             if after.is_none() {

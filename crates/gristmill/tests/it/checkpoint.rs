@@ -87,7 +87,14 @@ async fn a_step_runs_once_over_all_attempts() {
 async fn retried(mill: &Mill, id: TaskId, action: Action) {
     let selection = Selection::Ids(vec![id]);
     let by = "test".to_owned();
-    let operation = Operation { action, selection, limit: 1, by, note: None };
+    let operation = Operation {
+        action,
+        selection,
+        limit: 1,
+        by,
+        note: None,
+        start: gristmill::port::Start::Now,
+    };
     assert_eq!(mill.store().operate(operation).await.unwrap().moved(), 1);
 }
 

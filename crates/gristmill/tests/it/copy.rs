@@ -133,6 +133,7 @@ async fn everything_that_stands_is_copied_and_a_repeat_copies_nothing() {
                         limit: 1,
                         by: "test".to_owned(),
                         note: None,
+                        start: gristmill::port::Start::Now,
                     };
                     from.store().operate(operation).await.unwrap();
                 }

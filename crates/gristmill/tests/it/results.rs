@@ -95,7 +95,14 @@ async fn whoever_waits_too_short_is_told_and_may_ask_again() {
 
 async fn operate(mill: &Mill, action: Action, id: TaskId) {
     let selection = Selection::Ids(vec![id]);
-    let operation = Operation { action, selection, limit: 1, by: "ada".into(), note: None };
+    let operation = Operation {
+        action,
+        selection,
+        limit: 1,
+        by: "ada".into(),
+        note: None,
+        start: gristmill::port::Start::Now,
+    };
     assert_eq!(mill.store().operate(operation).await.unwrap().moved(), 1);
 }
 

@@ -155,6 +155,7 @@ async fn an_operator_cancels_what_runs() {
             limit: 10,
             by: "me".to_owned(),
             note: None,
+            start: gristmill::port::Start::Now,
         };
         mill.store().operate(operation).await.unwrap();
         within(Duration::from_secs(5), "it is gone", async || queue().await.total() == 0).await;

@@ -137,7 +137,14 @@ impl Shop {
         let filter = TaskFilter { queue, state: Some(State::Failed), ..TaskFilter::default() };
         let selection = Selection::Matching { filter, after: None };
         let by = "the test".to_owned();
-        let operation = Operation { action, selection, limit: 1_000, by, note: None };
+        let operation = Operation {
+            action,
+            selection,
+            limit: 1_000,
+            by,
+            note: None,
+            start: gristmill::port::Start::Now,
+        };
         self.mill(|mill| async move { mill.store().operate(operation).await.expect("operated") })
     }
 

@@ -274,7 +274,14 @@ impl Desk {
         let filter = TaskFilter { queue, state: Some(State::Failed), ..TaskFilter::default() };
         let selection = Selection::Matching { filter, after: None };
         let by = "the test".to_owned();
-        let operation = Operation { action: Action::Retry, selection, limit: 100, by, note: None };
+        let operation = Operation {
+            action: Action::Retry,
+            selection,
+            limit: 100,
+            by,
+            note: None,
+            start: gristmill::port::Start::Now,
+        };
         self.app.mill.store().operate(operation).await.expect("retried");
     }
 }

@@ -83,6 +83,7 @@ fn cancel(shop: &Shop, task: i64) {
             limit: 1,
             by: "the test".to_owned(),
             note: None,
+            start: gristmill::port::Start::Now,
         };
         mill.store().operate(operation).await.unwrap();
         mill.close().await.unwrap();

@@ -56,6 +56,7 @@ $$;
 -- transaction has changed it, and nobody waits for that.
 CREATE FUNCTION gristmill.operate_one(
     p_action text, p_id bigint, p_by text, p_note text, p_now timestamptz,
+    p_start timestamptz DEFAULT NULL,
     OUT answer text, OUT other bigint, OUT state text, OUT woken integer
 )
 LANGUAGE plpgsql
@@ -67,7 +68,8 @@ DECLARE
 BEGIN
     -- A task that moved between two looks is looked for again.
     FOR v_try IN 1..10 LOOP
-        SELECT * INTO v_now FROM gristmill.operate_now(p_action, p_id, p_by, p_note, p_now);
+        SELECT * INTO v_now FROM gristmill.operate_now(p_action, p_id, p_by, p_note, p_now,
+            greatest(p_start, p_now));
         EXIT WHEN v_now.answer IS NOT NULL;
     END LOOP;
     answer := coalesce(v_now.answer, 'held');
@@ -82,7 +84,7 @@ $$;
 -- One try at it, which waits as long as lock_timeout says; no answer when the
 -- task moved meanwhile.
 CREATE FUNCTION gristmill.operate_now(
-    p_action text, p_id bigint, p_by text, p_note text, p_now timestamptz,
+    p_action text, p_id bigint, p_by text, p_note text, p_now timestamptz, p_start timestamptz,
     OUT answer text, OUT other bigint, OUT state text, OUT woken integer
 )
 LANGUAGE plpgsql AS $$
@@ -139,7 +141,7 @@ BEGIN
             v_task.note := coalesce(p_note, v_task.note);
             v_task.note_by := CASE WHEN p_note IS NULL THEN v_task.note_by ELSE p_by END;
             IF p_action IN ('retry', 'retry_fresh') THEN
-                other := gristmill.stand_again(v_task, v_queue, p_now);
+                other := gristmill.stand_again(v_task, v_queue, p_start, p_now);
                 IF other IS NOT NULL THEN
                     answer := 'duplicate';
                     RETURN;
@@ -180,10 +182,10 @@ BEGIN
 END
 $$;
 
--- A failed task takes its key's waiting place, as if put anew; or returns the
--- task that holds it.
+-- A failed task takes its key's waiting place, as if put anew to run from p_start on; or
+-- returns the task that holds it.
 CREATE FUNCTION gristmill.stand_again(
-    p_task gristmill.task, p_queue gristmill.queue, p_now timestamptz
+    p_task gristmill.task, p_queue gristmill.queue, p_start timestamptz, p_now timestamptz
 ) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -195,12 +197,11 @@ BEGIN
     v_task.expiries := 0;
     v_task.started_releases := 0;
     v_task.prev_run_at := v_task.run_at;
-    v_task.run_at := p_now;
+    v_task.run_at := p_start;
     v_task.failed_at := NULL;
     v_task.resolved_by := NULL;
     v_task.resolved_at := NULL;
     v_task.in_flight := false;
-    v_task.delayed := false;
     v_task.slotted := p_queue.grouped;
     LOOP
         v_flight := (SELECT f.id FROM gristmill.flight f
@@ -213,6 +214,7 @@ BEGIN
             RETURN v_flight;
         END IF;
         v_task.blocked := v_flight IS NOT NULL;
+        v_task.delayed := p_start > p_now AND NOT v_task.blocked;
         INSERT INTO gristmill.task VALUES (v_task.*)
         ON CONFLICT (queue, key) WHERE key IS NOT NULL AND NOT in_flight DO NOTHING;
         CONTINUE WHEN NOT FOUND;
@@ -223,8 +225,12 @@ BEGIN
         END IF;
         EXIT;
     END LOOP;
-    INSERT INTO gristmill.delta (at, queue, ready, blocked)
-    VALUES (p_now, v_task.queue, (NOT v_task.blocked)::integer, v_task.blocked::integer);
+    IF v_task.delayed THEN
+        INSERT INTO gristmill.delayed (run_at, id, queue) VALUES (v_task.run_at, v_task.id, v_task.queue);
+    END IF;
+    INSERT INTO gristmill.delta (at, queue, ready, delayed, blocked)
+    VALUES (p_now, v_task.queue, (NOT v_task.blocked AND NOT v_task.delayed)::integer,
+            v_task.delayed::integer, v_task.blocked::integer);
     RETURN NULL;
 END
 $$;

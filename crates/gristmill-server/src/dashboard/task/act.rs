@@ -1,14 +1,14 @@
 //! What is done to one task, or to those that are selected.
 
 use gristmill::TaskId;
-use gristmill::port::{Action, Operation, OperationReport, Selection};
+use gristmill::port::{Action, Operation, OperationReport, Selection, Start};
 
 use super::filter::Asked;
 use crate::call::Call;
 use crate::dashboard::fields::Fields;
 use crate::dashboard::view::View;
 use crate::dashboard::{flash, form};
-use crate::message::fields::{id, text};
+use crate::message::fields::{id, span, text};
 use crate::problem::{Answer, Problem};
 use crate::service::Service;
 
@@ -22,6 +22,19 @@ pub(crate) fn action(fields: &Fields) -> Answer<Action> {
 /// The note that a form has.
 pub(crate) fn note(fields: &Fields) -> Answer<Option<String>> {
     fields.one("note").map(|note| text("note", note, 4096)).transpose()
+}
+
+/// When what is retried may run again: at once, after a span, or at a time.
+fn starts(fields: &Fields) -> Answer<Start> {
+    let said = fields.one("when").filter(|_| fields.one("action").as_deref() == Some("retry"));
+    let Some(said) = said else { return Ok(Start::Now) };
+    if let Ok(delay) = span("when", &said) {
+        return Ok(Start::After(delay));
+    }
+    let at = said.parse().map(Start::At);
+    at.map_err(|_| {
+        Problem::field("when", "say how long, like 10m, or a time like 2026-11-15T08:30:00Z")
+    })
 }
 
 /// The word under which the next page tells of it.
@@ -47,7 +60,8 @@ async fn operate(
     let (by, note) = (view.viewer.name.clone(), note(fields)?);
     let caller = &view.viewer.caller;
     caller.note(|deed| deed.note.clone_from(&note));
-    let operation = Operation { action, selection, limit, by, note };
+    let start = starts(fields)?;
+    let operation = Operation { action, selection, limit, by, note, start };
     let report = service.store.operate(operation).await?;
     caller.note(|deed| {
         deed.action = format!("tasks.{}", action.as_str());

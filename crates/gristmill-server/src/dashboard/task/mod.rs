@@ -101,7 +101,7 @@ fn actions(view: &View, task: &Task) -> Markup {
     let place = view.href(&format!("tasks/{}/act", task.id));
     let can: &[(Action, &str, Option<&str>)] = match task.state {
         TaskState::Failed => &[
-            (Action::Retry, "Retry now", None),
+            (Action::Retry, "Retry", None),
             (Action::Resolve, "Resolve", None),
             (Action::Discard, "Discard", Some("The task is deleted and does not come back.")),
         ],
@@ -115,6 +115,9 @@ fn actions(view: &View, task: &Task) -> Markup {
         @if !can.is_empty() {
             form.act method="post" action=(place) aria-label="What to do" {
                 input name="note" maxlength="4096" placeholder="Why (a note)" aria-label="A note" autocomplete="off";
+                @if task.state == TaskState::Failed {
+                    input.when name="when" maxlength="40" placeholder="now, 10m, or a time" aria-label="When to retry" autocomplete="off";
+                }
                 @for (action, words, ask) in can {
                     button.main[*action == Action::Retry].grave[ask.is_some()]
                         name="action" value=(action.as_str()) data-ask=[ask] { (words) }

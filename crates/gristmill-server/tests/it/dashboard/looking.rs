@@ -94,7 +94,7 @@ async fn a_task_is_shown_whole() {
         "gave up for good",
         "<code>worker-1</code>",
         "header <code>trace</code>",
-        "Retry now",
+        "When to retry",
         &format!("gristmill retry {id}"),
         &format!("curl localhost/v1/tasks/{id}"),
     ] {

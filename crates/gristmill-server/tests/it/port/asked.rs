@@ -61,7 +61,15 @@ pub(crate) fn asked(verb: &str, about: &About<'_>) -> Value {
         }
         "operate" => {
             let selection = Selection::Ids(vec![id(about.failed)]);
-            Operation { action: Action::Retry, selection, limit: 10, by, note: None }.write()
+            Operation {
+                action: Action::Retry,
+                selection,
+                limit: 10,
+                by,
+                note: None,
+                start: gristmill_core::Start::Now,
+            }
+            .write()
         }
         "import" => Import { queue, tasks: Vec::new() }.write(),
         "declare_queue" => Declaration::new(queue).write(),

@@ -92,6 +92,7 @@ async fn what_operators_do_from_elsewhere_is_written_down() {
         limit: 10,
         by: "bob".to_owned(),
         note: None,
+        start: gristmill_core::Start::Now,
     };
     store.operate(operation).await.unwrap();
     // Who looks leaves no line, and neither does what failed.

@@ -73,6 +73,7 @@ impl Flawed {
             limit: 1,
             by: "nobody".to_owned(),
             note: None,
+            start: gristmill_core::Start::Now,
         };
         self.inner().operate(operation).await.map(drop)
     }

@@ -67,6 +67,7 @@ pub mod manager;
 pub mod metrics;
 mod mill;
 mod open;
+mod orders;
 mod outage;
 mod pause;
 pub mod prelude;

@@ -18,6 +18,7 @@ mod schedules;
 mod store;
 mod token;
 mod work;
+mod workers;
 
 pub(crate) use audit::AuditArgs;
 pub(crate) use bench::BenchArgs;
@@ -40,6 +41,7 @@ pub(crate) use schedules::{
 pub(crate) use store::TypedUrl;
 pub(crate) use token::{TokenCommand, TokenCreateArgs, TokenRevokeArgs};
 pub(crate) use work::{ServeArgs, UpArgs, WorkArgs};
+pub(crate) use workers::{WorkerArgs, WorkersArgs, WorkersCommand};
 
 use std::path::PathBuf;
 
@@ -128,9 +130,8 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Watch queues, workers and failures live, and act on them by keys
     Top(TopArgs),
-    /// Show who works on what, and what the manager said
-    #[command(after_help = WORKERS)]
-    Workers,
+    /// Show who works on what, and what the manager said; or have a worker be quiet or stop
+    Workers(WorkersArgs),
     /// List tasks
     List(ListArgs),
     /// Show one task with all its attempts
@@ -232,15 +233,6 @@ about to. Failed tasks are a note.";
 const CHECK: &str = "\
 Example:
   gristmill check && echo sound";
-
-const WORKERS: &str = "\
-Examples:
-  gristmill workers
-  gristmill workers --json
-
-With --json: [{\"worker\",\"host\",\"pid\",\"version\",\"queues\",\"processors\":[{\"queue\",\"holding\",
-\"cycle_ms\"}],\"holding\",\"follows_term\",\"assigned\":[{\"queue\",\"processors\"}],\"manager_term\",
-\"stopping\",\"since\",\"silent_ms\"}]. A processor without a queue rotates.";
 
 const MAN: &str = "\
 Examples:

@@ -23,6 +23,7 @@ mod migrate;
 mod ndjson;
 mod operate;
 mod operations;
+mod order;
 mod pause;
 mod put;
 mod put_many;
@@ -40,6 +41,7 @@ mod up;
 mod work;
 mod workers;
 
+pub(crate) use order::Wanted;
 pub(crate) use stats::{Rates, rate_text};
 
 use std::path::Path;
@@ -158,6 +160,7 @@ pub(crate) enum Command {
     Up(up::Up),
     Work(work::Work),
     Workers(workers::Workers),
+    Order(order::Order),
 }
 
 impl Command {
@@ -191,15 +194,20 @@ impl Command {
             Typed::Done(args) => Command::Settle(settle::Settle::done(args)?),
             Typed::Fail(args) => Command::Settle(settle::Settle::fail(args)?),
             Typed::Extend(args) => Command::Extend(settle::Extend::meant(args)?),
-            Typed::Workers => Command::Workers(workers::Workers),
+            Typed::Workers(args) => match args.command {
+                None => Command::Workers(workers::Workers),
+                Some(command) => Command::Order(order::Order::meant(command)?),
+            },
             Typed::Stats(args) => Command::Stats(stats::Stats::meant(args)?),
             Typed::Top(args) => Command::Top(top::Top::meant(args)?),
             Typed::List(args) => Command::List(list::List::meant(args)?),
             Typed::Failed(args) => Command::Failed(failed::Failed::meant(args)?),
             Typed::Show(args) => Command::Show(show::Show::meant(&args)?),
-            Typed::Retry(RetryArgs { which, cause, fresh }) => {
+            Typed::Retry(RetryArgs { which, cause, fresh, delay, at }) => {
                 let action = if fresh { Action::RetryFresh } else { Action::Retry };
-                Command::Operate(operate::Operate::meant(action, which, cause)?)
+                let start = put::start(delay.as_deref(), at.as_deref())?;
+                let retry = operate::Operate::meant(action, which, cause)?;
+                Command::Operate(retry.starting(start))
             }
             Typed::Resolve(FailedOperateArgs { which, cause }) => {
                 Command::Operate(operate::Operate::meant(Action::Resolve, which, cause)?)
@@ -321,6 +329,7 @@ impl Command {
             Command::Up(up) => up.run(session).await,
             Command::Work(work) => work.run(session).await,
             Command::Workers(workers) => workers.run(session).await,
+            Command::Order(order) => order.run(session).await,
         }
     }
 }

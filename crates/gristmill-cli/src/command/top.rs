@@ -3,13 +3,13 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use gristmill::port::{Action, Operation, Selection, State, TaskFilter};
+use gristmill::port::{Action, Operation, Selection, State, TaskFilter, WorkerId};
 use gristmill::{Mill, QueueName, TaskId};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-use super::{Session, who};
+use super::{Session, Wanted, who};
 use crate::args::TopArgs;
 use crate::failure::Failure;
 use crate::output::{count, time};
@@ -152,7 +152,10 @@ async fn look(mill: &Mill) -> Result<Look, Failure> {
     let (stats, workers) = (inspect.stats().await?, inspect.workers().await?);
     let mut failed = inspect.failed(None, FAILURES).await?;
     failed.sort_by_key(|task| std::cmp::Reverse(task.failed_at));
-    Ok(Look { at: time::now(), stats, workers, failed })
+    // Who may look need not be told what is wanted of workers.
+    let orders = mill.worker_orders().await.unwrap_or_default();
+    let quieted = orders.into_iter().filter(|(_, orders)| orders.quiet).map(|(id, _)| id).collect();
+    Ok(Look { at: time::now(), stats, workers, failed, quieted })
 }
 
 /// Does it, and says how it went.
@@ -166,6 +169,7 @@ async fn act(mill: Mill, wish: Wish, by: String, says: UnboundedSender<String>) 
             retry(&mill, Selection::Matching { filter, after: None }, &by).await
         }
         Wish::RetryTask(id) => retry(&mill, Selection::Ids(vec![id]), &by).await,
+        Wish::Order(id, wanted) => order(&mill, &id, &wanted, &by).await,
     };
     // The view may be gone.
     let _ = says.send(done.unwrap_or_else(|failure| failure.message));
@@ -174,6 +178,14 @@ async fn act(mill: Mill, wish: Wish, by: String, says: UnboundedSender<String>) 
 async fn pause(mill: &Mill, queue: &QueueName, paused: bool, by: &str) -> Result<String, Failure> {
     mill.store().pause_queue(queue, paused, by).await?;
     Ok(format!("{queue} {}", if paused { "is paused: what runs finishes" } else { "goes on" }))
+}
+
+async fn order(mill: &Mill, id: &WorkerId, wanted: &Wanted, by: &str) -> Result<String, Failure> {
+    let workers = mill.inspect().workers().await?;
+    match workers.iter().find(|view| view.report.id == *id) {
+        Some(view) => wanted.say(mill, view, by).await,
+        None => Ok(format!("worker {id} is gone")),
+    }
 }
 
 async fn retry(mill: &Mill, mut selection: Selection, by: &str) -> Result<String, Failure> {
@@ -185,6 +197,7 @@ async fn retry(mill: &Mill, mut selection: Selection, by: &str) -> Result<String
             limit: mill.store().limits().page,
             by: by.to_owned(),
             note: None,
+            start: gristmill::port::Start::Now,
         };
         let report = mill.store().operate(operation).await?;
         moved += report.moved();

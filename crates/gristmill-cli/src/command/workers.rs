@@ -1,6 +1,9 @@
 //! `workers`: who works, on what, and whose word they follow.
 
+use std::collections::HashMap;
+
 use comfy_table::Cell;
+use gristmill::StoreError;
 use gristmill::port::{Assignment, WorkerView};
 use serde_json::{Value, json};
 
@@ -18,15 +21,23 @@ impl Workers {
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let mill = session.open(Missing::Fail).await?;
         let (workers, word) = (mill.inspect().workers().await?, mill.inspect().assignment().await?);
+        let orders = match mill.worker_orders().await {
+            Ok(orders) => orders,
+            // Who may look need not be told what is wanted of workers.
+            Err(gristmill::Error::Store(StoreError::Permission(_))) => HashMap::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let quiet = |view: &WorkerView| orders.get(&view.report.id).is_some_and(|one| one.quiet);
         mill.close().await?;
         if session.output.json {
-            let all: Vec<Value> = workers.iter().map(|view| as_json(view, word.as_ref())).collect();
+            let all: Vec<Value> =
+                workers.iter().map(|view| as_json(view, word.as_ref(), quiet(view))).collect();
             return session.output.value(&all);
         }
         if workers.is_empty() {
             return session.output.line("no workers lately: 'gristmill up' or 'gristmill work'");
         }
-        session.output.line(text(&workers))?;
+        session.output.line(text(&workers, &quiet))?;
         match word {
             Some(word) => session.output.line(format_args!("\n{}", word_text(&word))),
             None => Ok(()),
@@ -52,7 +63,7 @@ fn held(view: &WorkerView) -> u64 {
     view.report.processors.iter().map(|processor| u64::from(processor.holding)).sum()
 }
 
-fn text(workers: &[WorkerView]) -> String {
+fn text(workers: &[WorkerView], quiet: &dyn Fn(&WorkerView) -> bool) -> String {
     let mut table = table::new(&[
         "worker",
         "host",
@@ -78,7 +89,11 @@ fn text(workers: &[WorkerView]) -> String {
             Cell::new(held(view)),
             Cell::new(report.follows_term.map_or_else(|| "-".to_owned(), |term| term.to_string())),
             Cell::new(format!("{} ago", duration::show(view.silent_for))),
-            table::warning(if report.stopping { "stopping" } else { "" }),
+            table::warning(match (report.stopping, quiet(view)) {
+                (true, _) => "stopping",
+                (false, true) => "quiet",
+                (false, false) => "",
+            }),
         ]);
     }
     table::text(&table)
@@ -102,7 +117,7 @@ fn word_text(word: &Assignment) -> String {
     format!("the manager of term {} said {when}: {told}", word.term)
 }
 
-fn as_json(view: &WorkerView, word: Option<&Assignment>) -> Value {
+fn as_json(view: &WorkerView, word: Option<&Assignment>, quiet: bool) -> Value {
     let report = &view.report;
     let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let queues: Vec<&str> = report.queues.iter().map(|queue| queue.as_str()).collect();
@@ -135,6 +150,7 @@ fn as_json(view: &WorkerView, word: Option<&Assignment>) -> Value {
         "assigned": assigned,
         "manager_term": word.map(|word| word.term),
         "stopping": report.stopping,
+        "quiet": quiet,
         "since": view.since.to_string(),
         "silent_ms": millis(view.silent_for),
     })

@@ -1,10 +1,10 @@
 //! What the live view knows: the last look at a store, what moved since the one before,
 //! and what the person before it has chosen.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use gristmill::port::WorkerView;
+use gristmill::port::{WorkerId, WorkerView};
 use gristmill::{QueueName, QueueStats, Task, TaskId, Timestamp};
 
 use crate::command::Rates;
@@ -20,6 +20,8 @@ pub(crate) struct Look {
     pub(crate) workers: Vec<WorkerView>,
     /// Failed tasks, the newest.
     pub(crate) failed: Vec<Task>,
+    /// Workers that are quiet because somebody wanted it.
+    pub(crate) quieted: HashSet<WorkerId>,
 }
 
 /// A queue, and what moves on it.
@@ -48,6 +50,8 @@ pub(crate) enum Asked {
     RetryQueue(QueueName, u64),
     /// Retry this one.
     RetryTask(TaskId),
+    /// Have this worker stop.
+    Stop(WorkerId),
 }
 
 /// All of it.
@@ -62,6 +66,8 @@ pub(crate) struct Board {
     /// The chosen row of each pane.
     chosen: [usize; 3],
     pub(crate) asked: Option<Asked>,
+    /// Workers that are quiet because somebody wanted it.
+    pub(crate) quieted: HashSet<WorkerId>,
     /// What was done last, or why it was not.
     pub(crate) said: Option<String>,
     /// Why the store was not heard of.
@@ -82,6 +88,7 @@ impl Board {
             pane: Pane::Queues,
             chosen: [0; 3],
             asked: None,
+            quieted: HashSet::new(),
             said: None,
             away: None,
             help: false,
@@ -118,6 +125,7 @@ impl Board {
             })
             .collect();
         (self.at, self.workers, self.failed) = (look.at, look.workers, look.failed);
+        self.quieted = look.quieted;
         self.away = None;
         // Rows come and go; the one that was chosen stays it.
         let place = |name| self.lines.iter().position(|line| line.stats.queue == name);
@@ -182,6 +190,24 @@ impl Board {
     /// The queue that is chosen.
     pub(crate) fn queue(&self) -> Option<&Line> {
         self.lines.get(self.row_of(Pane::Queues))
+    }
+
+    /// The worker that is chosen.
+    pub(crate) fn worker(&self) -> Option<&WorkerView> {
+        self.workers.get(self.row_of(Pane::Workers))
+    }
+
+    /// Whose processor is to serve a queue from now on: the chosen worker's, if it has a
+    /// handler, else that of the one with the most processors elsewhere.
+    pub(crate) fn mover(&self, queue: &QueueName) -> Option<WorkerId> {
+        let can = |view: &&WorkerView| view.report.queues.contains(queue);
+        let elsewhere = |view: &&WorkerView| {
+            let others = view.report.processors.iter();
+            others.filter(|processor| processor.queue.as_ref() != Some(queue)).count()
+        };
+        let chosen = self.worker().filter(|view| can(view) && elsewhere(view) > 0);
+        let most = self.workers.iter().filter(can).max_by_key(elsewhere);
+        chosen.or(most).map(|view| view.report.id.clone())
     }
 
     /// The failure that is chosen.

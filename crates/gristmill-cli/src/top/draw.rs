@@ -16,12 +16,14 @@ use gristmill_contract::duration;
 /// Below this height only the pane that is looked at is shown.
 const LOW: u16 = 16;
 
-const KEYS: &str = "q quit  ↑↓ choose  tab pane  p pause/resume  r retry  space freeze  ? help";
+const KEYS: &str = "q quit  ↑↓ choose  tab pane  p pause/quiet  r retry  m move  ? help";
 
 const HELP: &str = "\
 ↑ ↓ k j   choose a row
 tab       the next of queues, workers, failures
-p         pause the chosen queue, or let it go on
+p         pause the chosen queue, or let it go on; in workers: quiet the chosen one
+s         in workers: stop the chosen one
+m  M      move one more processor to the chosen queue; let all of a worker rotate again
 r         retry: all failed tasks of the chosen queue, or the chosen failure
 space     look no more, or again
 q, esc    leave; nothing stops that does not run here
@@ -95,6 +97,10 @@ fn footer(board: &Board) -> Text<'static> {
         }
         (Some(Asked::RetryTask(id)), _) => {
             Text::from(coloured(board, &format!("retry task {id}? y/n"), Color::Yellow))
+        }
+        (Some(Asked::Stop(id)), _) => {
+            let words = format!("stop worker {}? what runs finishes. y/n", cut(id.as_str(), 40));
+            Text::from(coloured(board, &words, Color::Yellow))
         }
         (None, Some(said)) => Text::from(cut(said, 300)),
         (None, None) => Text::from(KEYS),
@@ -217,16 +223,20 @@ fn workers(board: &Board, width: u16) -> Shown {
             let host = format!("{}:{}", cut(&report.host, 9), report.pid);
             cells.extend([format!("{} ago", duration::show(view.silent_for)), host]);
         }
-        cells.push(serves(view));
+        cells.push(serves(view, board.quieted.contains(&report.id)));
         Row::new(cells)
     });
     (rows.collect(), widths, headings.into_iter().map(Text::from).collect())
 }
 
-fn serves(view: &WorkerView) -> String {
+fn serves(view: &WorkerView, quiet: bool) -> String {
     let queues: Vec<&str> = view.report.queues.iter().map(|queue| queue.as_str()).collect();
-    let stopping = if view.report.stopping { " (stopping)" } else { "" };
-    format!("{}{stopping}", queues.join(", "))
+    let state = match (view.report.stopping, quiet) {
+        (true, _) => " (stopping)",
+        (false, true) => " (quiet)",
+        (false, false) => "",
+    };
+    format!("{}{state}", queues.join(", "))
 }
 
 fn failures(board: &Board, width: u16) -> Shown {
@@ -256,6 +266,8 @@ fn failures(board: &Board, width: u16) -> Shown {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::super::board::Look;
     use super::*;
     use gristmill::port::{ProcessorReport, WorkerId, WorkerReport};
@@ -292,7 +304,8 @@ mod tests {
             stopping: false,
         };
         let view = WorkerView { report, since: at, silent_for: Duration::from_millis(900) };
-        Look { at, stats: vec![emails, reports], workers: vec![view], failed: vec![task] }
+        let (workers, failed) = (vec![view], vec![task]);
+        Look { at, stats: vec![emails, reports], workers, failed, quieted: HashSet::new() }
     }
 
     fn board(colour: bool) -> Board {

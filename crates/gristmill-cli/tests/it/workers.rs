@@ -41,6 +41,20 @@ fn a_manager_moves_the_processors_that_all_queues_share() {
     assert!(table.contains("2 processors for emails"), "{table}");
     place.ok(&["put", "reports", "hello"]);
     Running::until(&mut up.stdout, "hello");
+    let id = worker["worker"].as_str().unwrap();
+    let asked = place.json(&["workers", "move", id, "reports"]);
+    assert_eq!(asked, json!({ "worker": id, "asked": "workers.move" }));
+    let of_reports = |processors: &Value| {
+        processors.as_array().into_iter().flatten().filter(|p| p["queue"] == "reports").count()
+    };
+    eventually("one serves reports", || of_reports(&workers()[0]["processors"]) == 1);
+    assert!(place.ok(&["workers", "quiet", &id[..8]]).contains("was asked to be quiet"));
+    eventually("it is quiet", || workers()[0]["processors"].as_array().unwrap().is_empty());
+    assert_eq!(workers()[0]["quiet"], json!(true));
+    place.ok(&["workers", "resume", id]);
+    eventually("it goes on", || workers()[0]["processors"].as_array().unwrap().len() == 4);
+    assert_eq!(place.run(&["workers", "stop", "none"]).code, 3);
+    assert_eq!(place.run(&["workers", "move", id, "none"]).code, 3);
     up.signal(Signal::TERM);
     assert_eq!(up.end().0, 0);
     assert_eq!(workers(), json!([]));

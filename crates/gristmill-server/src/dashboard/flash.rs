@@ -38,6 +38,11 @@ const OTHERS: &[(&str, &str)] = &[
     ("removed", "The schedule was removed; its tasks stay."),
     ("begun", "The operation was begun; it goes on by itself."),
     ("stopping", "It ends after the step it is at."),
+    ("quiet", "The worker was asked to be quiet: what runs finishes."),
+    ("worker-resumed", "The worker was asked to go on."),
+    ("worker-stops", "The worker was asked to stop: what runs finishes."),
+    ("moved", "One more processor was asked to serve that queue."),
+    ("rotates", "Its processors were asked to go round again."),
 ];
 
 /// The words for what the address says was done.

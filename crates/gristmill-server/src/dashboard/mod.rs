@@ -92,6 +92,7 @@ pages! {
     GET "/queues/{queue}" queues::one;
     POST "/queues/{queue}/act" queues::act;
     GET "/workers" workers::page;
+    POST "/workers/act" workers::act;
     GET "/schedules" schedules::page;
     POST "/schedules/add" schedules::declare;
     POST "/schedules/{schedule}/act" schedules::act;

@@ -1,6 +1,7 @@
 //! Workers that live, and what they hold: leases that count down.
 
 use gristmill::port::{ListRequest, Order, TaskFilter, WorkerView};
+use gristmill::worker::Orders;
 use gristmill::{Task, TaskState};
 use maud::{Markup, html};
 
@@ -10,8 +11,10 @@ use super::layout::{self, Frame, Section};
 use super::pill::pill;
 use super::view::View;
 use super::words::{age, counted, excerpt, instant, number, span};
+use super::{flash, form};
 use crate::call::Call;
-use crate::problem::Answer;
+use crate::message::fields::{queue, worker};
+use crate::problem::{Answer, Problem};
 use crate::sampled::Claimant;
 
 /// Most workers and most leases on the page.
@@ -29,6 +32,7 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
     let request = ListRequest { filter, order: Order::Oldest, after: None, limit: LEASES };
     let leases = service.store.list(request).await?.tasks;
     let all = workers.len() + claimants.len();
+    let orders = service.mill.worker_orders().await?;
     let body = html! {
         h1 { "Workers" }
         @if all == 0 && leases.is_empty() {
@@ -47,14 +51,21 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
                             th scope="col" { "Where" } th scope="col" { "Queues" }
                             th scope="col" { "Processors" } th.n scope="col" { "Holds" }
                             th scope="col" { "Since" } th.n scope="col" { "Heard of" }
+                            @if view.viewer.may_act { th scope="col" { "Do" } }
                         } }
                         tbody {
-                            @for worker in workers.iter().take(LISTED) { (reported(&view, worker)) }
+                            @for worker in workers.iter().take(LISTED) {
+                                (reported(&view, worker, orders.get(&worker.report.id)))
+                            }
                             @for one in claimants.iter().take(LISTED.saturating_sub(workers.len())) {
                                 (claiming(&view, one))
                             }
                         }
                     }
+                }
+                @if view.viewer.may_act && !workers.is_empty() {
+                    p.scope { "A worker hears of it with its next report, within eight seconds. Quiet ones claim "
+                        "nothing and finish what runs; a program whose only worker stops ends." }
                 }
                 @if all > LISTED { p.scope { (number(all as u64)) " in all, " (LISTED) " shown." } }
             }
@@ -67,7 +78,7 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
     Ok(layout::page(&view, &Frame::of(Section::Workers, "Workers"), &body))
 }
 
-fn reported(view: &View, worker: &WorkerView) -> Markup {
+fn reported(view: &View, worker: &WorkerView, orders: Option<&Orders>) -> Markup {
     let report = &worker.report;
     let holding: u64 = report.processors.iter().map(|p| u64::from(p.holding)).sum();
     let longest = report.processors.iter().map(|p| p.cycle).max().unwrap_or_default();
@@ -78,6 +89,8 @@ fn reported(view: &View, worker: &WorkerView) -> Markup {
                 @if report.stopping { (pill("paused", "stopping")) }
                 @else if worker.silent_for >= HEARD_OF { (pill("failed", "silent")) }
                 @else { (pill("done", "live")) }
+                @if orders.is_some_and(|orders| orders.quiet) { " " (pill("paused", "quiet")) }
+                @if orders.is_some_and(|orders| orders.stop) && !report.stopping { " " (pill("paused", "asked to stop")) }
             }
             td.text { (excerpt(&report.host, 40)) " · " (report.pid) " · " (excerpt(&report.version, 20)) }
             td.wrap { (queues(report.queues.iter().map(|queue| queue.as_str()))) }
@@ -85,8 +98,82 @@ fn reported(view: &View, worker: &WorkerView) -> Markup {
             td.n { (number(holding)) }
             td { (instant(worker.since, view.now)) }
             td.n { (age(worker.silent_for)) " ago" }
+            @if view.viewer.may_act { td { (buttons(view, worker, orders)) } }
         }
     }
+}
+
+/// What can be wanted of a worker.
+fn buttons(view: &View, worker: &WorkerView, orders: Option<&Orders>) -> Markup {
+    let (id, quiet) = (&worker.report.id, orders.is_some_and(|orders| orders.quiet));
+    let moved = orders.is_some_and(|orders| !orders.moved.is_empty());
+    html! {
+        form.inline method="post" action=(view.href("workers/act")) {
+            input type="hidden" name="worker" value=(id);
+            @if quiet {
+                button name="action" value="resume" aria-label=(format!("Resume {id}")) { "Resume" }
+            } @else {
+                button name="action" value="quiet" aria-label=(format!("Quiet {id}")) { "Quiet" }
+            }
+            button.grave name="action" value="stop" aria-label=(format!("Stop {id}"))
+                data-ask="It claims no more, finishes what runs, and ends." { "Stop" }
+            @if worker.report.queues.len() > 1 {
+                select name="queue" aria-label=(format!("Queue for a processor of {id}")) {
+                    @for queue in worker.report.queues.iter().take(LISTED) { option { (queue) } }
+                }
+                button name="action" value="move" aria-label=(format!("Move a processor of {id}")) { "Move one there" }
+            }
+            @if moved {
+                button name="action" value="rotate" aria-label=(format!("Let processors of {id} rotate")) { "All in turn" }
+            }
+        }
+    }
+}
+
+/// `POST /workers/act`.
+pub(crate) async fn act(call: Call, view: View) -> Answer {
+    let (service, fields) = form::read(call).await?;
+    let id = worker("worker", &fields.one("worker").unwrap_or_default())?;
+    let workers = service.store.workers().await?;
+    let known = workers.iter().find(|known| known.report.id == id);
+    let (did, action) = match fields.one("action").as_deref() {
+        Some("quiet") => {
+            service.mill.order_worker(&id, |orders| orders.quiet = true).await?;
+            ("quiet", "workers.quiet")
+        }
+        Some("resume") => {
+            service.mill.order_worker(&id, |orders| orders.quiet = false).await?;
+            ("worker-resumed", "workers.resume")
+        }
+        Some("stop") => {
+            service.mill.order_worker(&id, |orders| orders.stop = true).await?;
+            ("worker-stops", "workers.stop")
+        }
+        Some("rotate") => {
+            service.mill.order_worker(&id, |orders| orders.moved.clear()).await?;
+            ("rotates", "workers.rotate")
+        }
+        Some("move") => {
+            let to = queue("queue", &fields.one("queue").unwrap_or_default())?;
+            let served = known.filter(|known| known.report.queues.contains(&to));
+            let served = served.ok_or_else(|| {
+                Problem::field("queue", format!("worker {id} has no handler for '{to}'"))
+            })?;
+            let one_more = |orders: &mut Orders| {
+                orders.move_one(&served.report, &to);
+            };
+            service.mill.order_worker(&id, one_more).await?;
+            ("moved", "workers.move")
+        }
+        _ => {
+            return Err(Problem::field("action", "use quiet, resume, stop, move or rotate"));
+        }
+    };
+    view.viewer.caller.note(|deed| {
+        deed.action = action.to_owned();
+        deed.target = Some(id.to_string());
+    });
+    flash::see("../workers", did, &[])
 }
 
 /// Processors by the queue that they are on.
@@ -120,6 +207,7 @@ fn claiming(view: &View, one: &Claimant) -> Markup {
             td.n { span.zero { "–" } }
             td { (instant(one.since, view.now)) }
             td.n { (age(one.silent_for)) " ago" }
+            @if view.viewer.may_act { td { span.zero { "–" } } }
         }
     }
 }

@@ -33,6 +33,8 @@ use gristmill_core::Clock;
 pub use control::follower::WORD_HOLDS;
 pub use control::handle::WorkerHandle;
 pub use control::left::{Left, LeftTask};
+pub(crate) use control::orders::KIND as ORDERS;
+pub use control::orders::Orders;
 pub use control::report::{FailedTask, LateQueue, SettledTask, WorkReport, WorkerStats};
 pub use control::stop::{Force, STOP_NOW};
 pub use gristmill_core::{HandlerStats, Outcome, When};

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gristmill::worker::{Context, Worker};
-use gristmill::{Mill, TaskType};
+use gristmill::port::ManualClock;
+use gristmill::worker::{Context, Orders, Worker};
+use gristmill::{Mill, QueueName, TaskType};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -261,5 +262,59 @@ async fn a_pause_gives_back_what_was_claimed_ahead() {
         gate.add_permits(500);
         until("it", async || done(&mill, "mails").await == 500).await;
         assert_eq!(worker.stop().await.unwrap().not_done, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_worker_elsewhere_is_quiet_goes_on_moves_and_stops() {
+    for (mill, _folder) in mills().await {
+        mill.declare::<Drip>().await.unwrap();
+        let clock = Arc::new(ManualClock::default());
+        let worker = Worker::new(&mill)
+            .clock(clock.clone())
+            .processors(2)
+            .handle(|_: Mail| async { Ok::<(), String>(()) })
+            .handle(|_: Drip| async { Ok::<(), String>(()) })
+            .start()
+            .await
+            .unwrap();
+        // It hears of it with its next report.
+        let hears = async |what: &str, heard: &dyn Fn() -> bool| {
+            until(what, async || {
+                clock.advance(Duration::from_secs(9));
+                heard()
+            })
+            .await;
+        };
+        until("it reports", async || !mill.store().workers().await.unwrap().is_empty()).await;
+        let id = worker.id().clone();
+        mill.order_worker(&id, |orders| orders.quiet = true).await.unwrap();
+        hears("it is quiet", &|| worker.stats().processors == 0).await;
+        mill.put(Mail::to(1)).await.unwrap();
+        assert!(mill.worker_orders().await.unwrap()[&id].quiet);
+        assert_eq!(mill.inspect().queue("mails").await.unwrap().ready, 1, "nobody claims");
+        let drip = QueueName::new("drip").unwrap();
+        let moved = |orders: &mut Orders| {
+            orders.quiet = false;
+            orders.moved.insert(1, drip.clone());
+        };
+        mill.order_worker(&id, moved).await.unwrap();
+        let serving = || worker.stats().serving;
+        hears("one serves the trickle", &|| serving().contains(&Some(drip.clone()))).await;
+        until("the other goes on", async || done(&mill, "mails").await == 1).await;
+        mill.order_worker(&id, |orders| orders.stop = true).await.unwrap();
+        // From here on its clock stands: its farewell has a second by it.
+        until("it stops", async || {
+            let over = worker.stats().processors == 0;
+            if !over {
+                clock.advance(Duration::from_secs(9));
+            }
+            over
+        })
+        .await;
+        assert_eq!(worker.ended().await.unwrap().done, 1);
+        assert!(mill.worker_orders().await.unwrap().is_empty(), "nobody has its id again");
+        let unknown = mill.order_worker(&id, |orders| orders.quiet = true).await.unwrap_err();
+        assert!(unknown.to_string().contains("no worker"), "{unknown}");
     }
 }

@@ -99,7 +99,7 @@ impl Processor {
     }
 
     fn is_over(&self) -> bool {
-        self.shared.stop.is_asked() || self.number >= self.shared.wish.borrow().processors
+        self.shared.stop.is_asked() || self.number >= self.shared.wish.borrow().running()
     }
 
     /// Runs one claim, and claims ahead while it runs.

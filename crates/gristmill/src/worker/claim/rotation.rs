@@ -24,7 +24,7 @@ impl Post {
     pub(crate) fn of(shared: &Shared, number: usize) -> Self {
         let (moved, count, follows) = {
             let wish = shared.wish.borrow();
-            let moved = wish.moved.get(&number).or_else(|| wish.assigned.get(&number));
+            let moved = wish.moved_to(number).or_else(|| wish.assigned.get(&number));
             (moved.cloned(), wish.processors, wish.follows.is_some())
         };
         if let Some(name) = moved {

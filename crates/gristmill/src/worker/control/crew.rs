@@ -169,7 +169,7 @@ impl Crew {
 
     /// Starts the processors that are missing.
     fn fill(&mut self) {
-        let wished = self.shared.wish.borrow().processors;
+        let wished = self.shared.wish.borrow().running();
         for number in 0..wished {
             if self.numbers.values().any(|running| *running == number) {
                 continue;

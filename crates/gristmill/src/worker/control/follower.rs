@@ -68,7 +68,7 @@ fn follow(shared: &Shared, word: Option<Assignment>, term: Option<u64>) {
             (Some(word), _) => {
                 let served: Vec<&QueueName> = shared.served.iter().map(|s| &s.name).collect();
                 let shares = shares(word, &shared.worker, &served);
-                let by_hand = |number: usize| wish.moved.contains_key(&number);
+                let by_hand = |number: usize| wish.moved_to(number).is_some();
                 allot(&wish.assigned, &shares, wish.processors, by_hand)
             }
             (None, Some(_)) => wish.assigned.clone(),

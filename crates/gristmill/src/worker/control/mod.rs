@@ -6,6 +6,7 @@ pub(crate) mod cycles;
 pub(crate) mod follower;
 pub(crate) mod handle;
 pub(crate) mod left;
+pub(crate) mod orders;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod reporter;

@@ -1,13 +1,14 @@
-//! The reporter: tells the store how the worker stands, and alerts when a
-//! queue's tasks wait too long.
+//! The reporter: tells the store how the worker stands, hears there what somebody wants of
+//! it, and alerts when a queue's tasks wait too long.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill_core::{QueueName, WorkerReport};
+use gristmill_core::{DocumentChange, QueueName, StoreError, WorkerReport};
 use tokio::task::JoinHandle;
 
+use crate::worker::control::orders::{KIND as ORDERS, Orders};
 use crate::worker::control::report::LateQueue;
 use crate::worker::control::shared::Shared;
 
@@ -35,7 +36,10 @@ impl Reporter {
         self.task.abort();
         let _ = self.task.await;
         let store = self.shared.mill.store();
-        let forgotten = store.forget_worker(&self.shared.worker);
+        let forgotten = async {
+            forget_orders(&self.shared).await;
+            store.forget_worker(&self.shared.worker).await
+        };
         match self.shared.stop.farewell(FAREWELL, forgotten).await {
             Some(Ok(_)) => {}
             Some(Err(error)) => {
@@ -49,6 +53,7 @@ impl Reporter {
 async fn run(shared: Arc<Shared>) {
     let mut late = HashSet::new();
     let mut stopping = false;
+    let mut deaf = false;
     loop {
         let report = report(&shared);
         let handled = report.handled.clone();
@@ -61,6 +66,9 @@ async fn run(shared: Arc<Shared>) {
                 let served = shared.served.iter().find(|served| served.name == *queue);
                 served.inspect(|served| served.not_reported(stats));
             }
+        }
+        if !deaf {
+            deaf = follow_orders(&shared).await;
         }
         look_for_late(&shared, &mut late).await;
         tokio::select! {
@@ -90,6 +98,45 @@ fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok());
     name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).unwrap_or_default()
+}
+
+/// Does what somebody elsewhere wants of this worker. Returns whether it may not even hear
+/// of it: then nothing is asked again.
+async fn follow_orders(shared: &Shared) -> bool {
+    let orders = match shared.mill.store().document(ORDERS, shared.worker.as_str()).await {
+        Ok(said) => said.map(|said| Orders::read(&said.body)).unwrap_or_default(),
+        Err(StoreError::Permission(_)) => return true,
+        Err(error) => {
+            tracing::debug!(error = %error.whole(), "nobody's orders were heard");
+            return false;
+        }
+    };
+    let stop = orders.stop;
+    let changed = shared.wish.send_if_modified(|wish| {
+        let changed = wish.orders != orders;
+        wish.orders = orders;
+        changed
+    });
+    if changed {
+        let orders = shared.wish.borrow().orders.clone();
+        tracing::info!(worker = %shared.worker, ?orders, "somebody elsewhere gave orders");
+    }
+    if stop {
+        shared.stop.ask();
+    }
+    false
+}
+
+/// Nobody has this worker's id again.
+async fn forget_orders(shared: &Shared) {
+    let store = shared.mill.store();
+    let name = shared.worker.to_string();
+    if let Ok(Some(said)) = store.document(ORDERS, &name).await {
+        let kind = ORDERS.to_owned();
+        let change = DocumentChange { kind, name, expects: Some(said.version), body: None };
+        // What stays is cleared away by whoever gives orders next.
+        let _ = store.save_document(change).await;
+    }
 }
 
 /// Alerts once for each time a queue's oldest ready task passes `max_wait`.

@@ -16,6 +16,7 @@ use crate::worker::claim::queues::Queues;
 use crate::worker::claim::served::Served;
 use crate::worker::control::abandoned::Abandoned;
 use crate::worker::control::cycles::Cycles;
+use crate::worker::control::orders::Orders;
 use crate::worker::control::report::{LateQueue, WorkReport};
 use crate::worker::control::stop::Stop;
 use crate::worker::heartbeat;
@@ -31,10 +32,24 @@ pub(crate) struct Wish {
     pub(crate) batch: Option<usize>,
     /// The queue that a processor was moved to, by the processor's number.
     pub(crate) moved: HashMap<usize, QueueName>,
+    /// What somebody elsewhere wants of it.
+    pub(crate) orders: Orders,
     /// The queue that the manager wants a processor to serve.
     pub(crate) assigned: HashMap<usize, QueueName>,
     /// The term of the manager that is followed.
     pub(crate) follows: Option<u64>,
+}
+
+impl Wish {
+    /// How many processors are to run now.
+    pub(crate) const fn running(&self) -> usize {
+        if self.orders.quiet { 0 } else { self.processors }
+    }
+
+    /// The queue that a processor was moved to, here or from elsewhere.
+    pub(crate) fn moved_to(&self, number: usize) -> Option<&QueueName> {
+        self.moved.get(&number).or_else(|| self.orders.moved.get(&number))
+    }
 }
 
 /// How the worker works, from its start to its end.

@@ -159,6 +159,8 @@ pub struct Observed {
     inner: Arc<dyn Store>,
     verbs: Verbs,
     events: broadcast::Sender<StoreEvent>,
+    /// For how long the oldest transaction was open at the last sweep, in microseconds.
+    oldest_transaction: AtomicU64,
 }
 
 /// Events a slow watcher may fall behind.
@@ -168,7 +170,15 @@ impl Observed {
     /// Wraps a store.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Observed { inner, verbs: Verbs::default(), events: broadcast::channel(EVENTS_KEPT).0 }
+        let (verbs, events) = (Verbs::default(), broadcast::channel(EVENTS_KEPT).0);
+        Observed { inner, verbs, events, oldest_transaction: AtomicU64::new(0) }
+    }
+
+    /// For how long the oldest transaction was open that keeps dead rows of the store, when
+    /// this process last swept; zero for none, and where nobody can know.
+    #[must_use]
+    pub fn oldest_transaction(&self) -> Duration {
+        Duration::from_micros(self.oldest_transaction.load(Ordering::Relaxed))
     }
 
     /// The verbs' numbers.
@@ -286,6 +296,10 @@ impl Store for Observed {
 
     async fn sweep(&self) -> Result<SweepReport> {
         let report = observe!(self.sweep())?;
+        if let Some(open) = report.oldest_transaction {
+            let micros = u64::try_from(open.as_micros()).unwrap_or(u64::MAX);
+            self.oldest_transaction.store(micros, Ordering::Relaxed);
+        }
         if !report.is_idle() {
             self.tell(|| StoreEvent::Swept { report: report.clone() });
         }

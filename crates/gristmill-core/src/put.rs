@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::{Headers, Payload, QueueName, TaskId, TaskSettings, Timestamp};
+use crate::{Headers, Limits, Payload, QueueName, TaskId, TaskSettings, Timestamp};
 
 /// When a task may first run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,6 +78,24 @@ pub struct FollowUp {
     pub queue: QueueName,
     /// The task.
     pub task: NewTask,
+}
+
+/// The header of a follow-up that says which task put it.
+pub const PARENT: &str = "parent";
+
+impl FollowUp {
+    /// The same, saying whose it is, where its own headers leave room for that and say
+    /// nothing else under the name.
+    #[must_use]
+    pub fn put_by(mut self, parent: TaskId, limits: &Limits) -> Self {
+        let headers = &mut self.task.headers;
+        let bytes: usize = headers.iter().map(|(name, said)| name.len() + said.len()).sum();
+        let parent = parent.to_string();
+        if bytes + PARENT.len() + parent.len() <= limits.headers_bytes {
+            headers.entry(PARENT.to_owned()).or_insert(parent);
+        }
+        self
+    }
 }
 
 /// What became of one task of a put.

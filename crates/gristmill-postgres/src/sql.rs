@@ -138,8 +138,8 @@ statements! {
             prev_run_at, claimed_at, error, history, note, note_by, failed_at, resolved_by,
             resolved_at, headers, settings, payload, worker, until, slot, cancel_requested,
             checkpoint);
-        Operate = "operate", (TEXT, INT8_ARRAY, TEXT, TEXT, TIMESTAMPTZ) -> (id, answer, other,
-            state, woken);
+        Operate = "operate", (TEXT, INT8_ARRAY, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8) -> (id,
+            answer, other, state, woken);
     }
     QUEUE {
         QueueAll = "queue_all", () -> (number, name, declared, overridden, paused, paused_by,

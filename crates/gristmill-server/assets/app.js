@@ -60,6 +60,16 @@
       const at = new Date(time.dateTime);
       if (!Number.isNaN(at.getTime())) time.title = `${at.toLocaleString()} (${time.dateTime})`;
     }
+    // A fire stands there as clocks of its schedule's zone show it: beside it, as mine does.
+    for (const fire of all("time[data-fire]")) {
+      const at = new Date(fire.dateTime);
+      const mine = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+      if (fire.textContent.includes(` ${mine}`) || fire.parentElement.querySelector(".yours")) continue;
+      const words = document.createElement("span");
+      words.className = "yours";
+      words.textContent = ` (yours: ${at.toLocaleDateString("en-GB", { weekday: "short" })} ${mine})`;
+      fire.after(words);
+    }
     if (row) mark(row, false);
     chosen();
     window.gristmillCharts?.();

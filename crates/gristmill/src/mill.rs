@@ -104,6 +104,14 @@ impl Mill {
         self.store.verbs()
     }
 
+    /// For how long the oldest transaction was open that keeps dead rows of the store from
+    /// being removed, when somebody last swept over this mill (a worker does, about once a
+    /// second); zero for none, and on stores that cannot know.
+    #[must_use]
+    pub fn oldest_transaction(&self) -> std::time::Duration {
+        self.store.oldest_transaction()
+    }
+
     /// What happens in the store from now on, by this mill.
     #[must_use]
     pub fn watch(&self) -> broadcast::Receiver<StoreEvent> {

@@ -27,6 +27,16 @@ const EVERY_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 #[error("{0}")]
 pub struct RuleError(String);
 
+/// What clocks of a time zone show at an instant, to the minute, with the day; nothing
+/// where the zone is not known.
+#[must_use]
+pub fn shown_in(at: Timestamp, zone: &str) -> Option<String> {
+    let zone = TimeZone::get(zone).ok()?;
+    let there = jiff::Timestamp::from_microsecond(at.as_micros()).ok()?.to_zoned(zone);
+    let seconds = if there.second() == 0 { "" } else { ":%S" };
+    Some(there.strftime(&format!("%a %-d %b %H:%M{seconds}")).to_string())
+}
+
 /// A rule that was checked and can be asked.
 #[derive(Debug, Clone)]
 pub struct FireTimes {

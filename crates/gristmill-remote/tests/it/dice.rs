@@ -340,7 +340,7 @@ records! {
     Checkpoint { id, token, state }
     Settlement { id, token, outcome, follow_ups, result }
     Extension { token, lease }
-    Operation { action, selection, limit, by, note }
+    Operation { action, selection, limit, by, note, start }
     OperationReport { answers, next }
     Declaration { name, number, settings, origin }
     Override { settings, by, at }

@@ -16,6 +16,8 @@ pub(crate) const HEARD_OF: Duration = Duration::from_secs(60);
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
 /// A store that takes longer for its numbers is slow.
 const SLOW: Duration = Duration::from_millis(500);
+/// A transaction that is open for longer is forgotten rather than long.
+const OPEN_LONG: Duration = Duration::from_secs(60);
 /// Most that is listed: the first ones are the grave ones.
 pub(crate) const LISTED: usize = 12;
 
@@ -25,7 +27,8 @@ pub(crate) struct Notice {
     /// Whether something is lost or held up until somebody acts.
     pub(crate) grave: bool,
     pub(crate) words: String,
-    /// Where to act, from the first page, and what that is called.
+    /// Where to act, from the first page, and what that is called; nothing where no page
+    /// helps.
     pub(crate) place: String,
     pub(crate) link: &'static str,
 }
@@ -40,14 +43,36 @@ pub(crate) struct Known<'a> {
     pub(crate) served: bool,
 }
 
+/// How the store answers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Answered {
+    /// How long it took for its numbers.
+    pub(crate) took: Duration,
+    /// For how long the oldest transaction in its database is open.
+    pub(crate) oldest_transaction: Duration,
+}
+
 /// All of it, the grave things first.
 pub(crate) fn notices(
     queues: &[Known<'_>],
     workers: &[WorkerView],
     checked: &[Diagnosis],
-    took: Duration,
+    store: Answered,
 ) -> Vec<Notice> {
     let mut found: Vec<Notice> = Vec::new();
+    let Answered { took, oldest_transaction } = store;
+    if oldest_transaction > OPEN_LONG {
+        found.push(Notice {
+            grave: oldest_transaction > OPEN_LONG * 10,
+            words: format!(
+                "Somebody's transaction in the store's database has been open for {}: dead rows \
+                 stay until it ends, and claims walk over them. 'gristmill doctor' names it.",
+                age(oldest_transaction)
+            ),
+            place: String::new(),
+            link: "",
+        });
+    }
     if took > SLOW {
         found.push(Notice {
             grave: true,
@@ -205,7 +230,7 @@ mod tests {
         change(&mut stats, &mut queue);
         let trend = Trend::new(minutes, now());
         let known = Known { stats: &stats, queue: Some(&queue), trend: &trend, served: false };
-        let all = notices(&[known], &[], &[], Duration::ZERO);
+        let all = notices(&[known], &[], &[], Answered::default());
         all.into_iter().map(|notice| notice.words).collect()
     }
 
@@ -261,10 +286,8 @@ mod tests {
     #[test]
     fn failures_that_rise_come_first() {
         let minute = |ago: u64, failed| Minute {
-            at: now().before(Duration::from_secs(ago * 60)),
-            put: 0,
-            done: 0,
             failed,
+            ..Minute::new(now().before(Duration::from_secs(ago * 60)))
         };
         let failed = |stats: &mut QueueStats, _: &mut Queue| stats.failed = 9;
         assert_eq!(
@@ -280,9 +303,23 @@ mod tests {
     #[test]
     fn what_the_doctor_says_of_clocks_is_said_here() {
         let one = Diagnosis::grave("schedule_ahead", "it was wrong", "set it right");
-        let all = notices(&[], &[], &[one], Duration::ZERO);
+        let all = notices(&[], &[], &[one], Answered::default());
         assert_eq!(all[0].words, "It was wrong. Set it right.");
         assert_eq!((all[0].place.as_str(), all[0].grave), ("schedules", true));
+    }
+
+    #[test]
+    fn an_old_transaction_and_a_slow_store_are_said() {
+        let seconds = Duration::from_secs;
+        let said = |took, oldest_transaction| {
+            let all = notices(&[], &[], &[], Answered { took, oldest_transaction });
+            all.into_iter().map(|one| (one.grave, one.words)).collect::<Vec<_>>()
+        };
+        assert_eq!(said(seconds(0), seconds(59)), []);
+        let open = said(seconds(0), seconds(61));
+        assert!(!open[0].0 && open[0].1.contains("has been open for 1m1s"), "{open:?}");
+        assert!(said(seconds(0), seconds(601))[0].0);
+        assert!(said(seconds(1), seconds(0))[0].1.starts_with("The store took 1s"));
     }
 
     #[test]

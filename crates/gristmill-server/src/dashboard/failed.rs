@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gristmill::port::{Action, ListRequest, Order, TaskFilter};
+use gristmill::port::{Action, ListRequest, Note, Order, TaskFilter};
 use gristmill::{QueueName, TaskId, TaskState, Timestamp, error_shape};
 use maud::{Markup, html};
 
@@ -37,6 +37,8 @@ struct Group {
     last: Timestamp,
     newest: TaskId,
     queues: BTreeSet<QueueName>,
+    /// What somebody noted last on one of them.
+    note: Option<(Timestamp, Note)>,
     hours: [u64; HOURS],
 }
 
@@ -95,6 +97,7 @@ async fn look(service: &Service, queue: Option<QueueName>, now: Timestamp) -> An
                 last: at,
                 newest: task.id,
                 queues: BTreeSet::new(),
+                note: None,
                 hours: [0; HOURS],
             });
             group.count += 1;
@@ -102,6 +105,11 @@ async fn look(service: &Service, queue: Option<QueueName>, now: Timestamp) -> An
             if at > group.last {
                 group.last = at;
                 group.newest = task.id;
+            }
+            if let Some(note) = task.note
+                && group.note.as_ref().is_none_or(|(noted, _)| at > *noted)
+            {
+                group.note = Some((at, note));
             }
             group.queues.insert(task.queue);
             let ago = usize::try_from(now.since(at).as_secs() / 3600).unwrap_or(HOURS);
@@ -210,6 +218,9 @@ fn one(view: &View, group: &Group, queue: Option<&QueueName>, whole: bool) -> Ma
                     @if at > 0 { ", " } (queue)
                 }
                 @if more > 0 { " and " (more) " more" }
+            }
+            @if let Some((_, note)) = &group.note {
+                p.more { "noted by " (excerpt(&note.by, 40)) ": " q { (excerpt(&note.text, 200)) } }
             }
             (picture(group))
             @if shape.is_some() {

@@ -7,7 +7,7 @@ use gristmill::port::{Queue, WorkerView};
 use gristmill::{QueueName, QueueStats};
 use maud::{Markup, html};
 
-use super::attention::{self, HEARD_OF, Known, Notice};
+use super::attention::{self, Answered, HEARD_OF, Known, Notice};
 use super::chart;
 use super::fields::query;
 use super::layout::{self, Frame, Section};
@@ -104,7 +104,9 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
             served: !row.processors.is_none(),
         })
         .collect();
-    let notices = attention::notices(&known, &workers, &checked, took);
+    let oldest_transaction = service.mill.oldest_transaction();
+    let store = Answered { took, oldest_transaction };
+    let notices = attention::notices(&known, &workers, &checked, store);
     let body = html! {
         h1 { "Overview" }
         @if stats.is_empty() {
@@ -163,7 +165,9 @@ fn attend(view: &View, notices: &[Notice]) -> Markup {
                     @for notice in notices.iter().take(attention::LISTED) {
                         li data-is=(if notice.grave { "grave" } else { "note" }) {
                             (notice.words) " "
-                            a href=(view.href(&notice.place)) { (notice.link) }
+                            @if !notice.link.is_empty() {
+                                a href=(view.href(&notice.place)) { (notice.link) }
+                            }
                         }
                     }
                     @if left > 0 { li data-is="note" { "And " (counted(left as u64, "more thing")) "." } }
@@ -206,7 +210,7 @@ fn figures(view: &View, stats: &[QueueStats], rows: &[Row], workers: &[WorkerVie
             (figure("delayed", number(sum(|s| s.delayed)), Some(listed("delayed"))))
             (figure("failed", number(sum(|s| s.failed)), Some(listed("failed"))))
             @if let Some(all) = &all {
-                (figure("in a minute", number(all.put_rate()), None))
+                (figure("put a minute", number(all.put_rate()), None))
                 (figure("done a minute", number(all.done_rate()), None))
             }
             (figure("workers", number(count), Some(view.href("workers"))))

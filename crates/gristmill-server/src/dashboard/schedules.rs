@@ -1,14 +1,14 @@
 //! Schedules: what fires when, the next five times, and firing by hand.
 
 use gristmill::Payload;
-use gristmill::port::policy::next_fire::FireTimes;
+use gristmill::port::policy::next_fire::{FireTimes, shown_in};
 use gristmill::port::{FireAnswer, Overlap, Rule, Schedule, ScheduleDeclaration, ScheduleName};
 use maud::{Markup, html};
 
 use super::layout::{self, Frame, Section};
 use super::pill::pill;
 use super::view::View;
-use super::words::{instant, number, span};
+use super::words::{age, instant, number, span};
 use super::{flash, form};
 use crate::call::Call;
 use crate::message::fields::{queue, span as said_span, text};
@@ -101,7 +101,8 @@ fn line(view: &View, one: &Schedule) -> Markup {
     }
 }
 
-/// The next fires: how far they are, and in the schedule's own zone on asking.
+/// The next fires: what clocks of the schedule's zone show then, and how far they are. Pages
+/// with scripts say beside it what the reader's own clock shows, where that differs.
 fn ahead(view: &View, one: &Schedule) -> Markup {
     if one.paused {
         return html! { span.zero { "none while it is paused" } };
@@ -119,9 +120,15 @@ fn ahead(view: &View, one: &Schedule) -> Markup {
     }
     html! {
         @if next.is_empty() { span.zero { "never again" } }
-        @for (n, at) in next.iter().enumerate() {
-            @if n > 0 { ", " }
-            (instant(*at, view.now))
+        ol.fires {
+            @for at in next {
+                li {
+                    time datetime=(at) data-fire="" {
+                        (shown_in(at, &one.declared.zone).unwrap_or_else(|| at.to_string()))
+                    }
+                    span.zero { " in " (age(at.since(view.now))) }
+                }
+            }
         }
     }
 }

@@ -82,7 +82,7 @@ impl SettlementIn {
         for (at, task) in self.follow_ups.unwrap_or_default().into_iter().enumerate() {
             let follow_up = follow_up(task, queues);
             let follow_up = follow_up.map_err(|p| p.within(&format!("follow_ups[{at}]")))?;
-            settlement.follow_ups.push(follow_up);
+            settlement.follow_ups.push(follow_up.put_by(settlement.id, limits));
         }
         Ok(settlement)
     }

@@ -8,8 +8,9 @@ pub(crate) mod payload;
 mod timeline;
 
 use axum::http::header;
+use gristmill::port::put::PARENT;
 use gristmill::port::{Action, Ending, KeyStanding};
-use gristmill::{Task, TaskState};
+use gristmill::{Task, TaskId, TaskState};
 use gristmill_contract::task_settings;
 use maud::{Markup, html};
 
@@ -147,6 +148,9 @@ fn facts(view: &View, task: &Task, queues: &Queues) -> Markup {
                     dt { (name) } dd { a href=(listed(name, value)) { (value) } }
                 }
             }
+            @if let Some(parent) = parent(task) {
+                dt { "follow-up of" } dd { a href=(view.href(&format!("tasks/{parent}"))) { "#" (parent) } }
+            }
             dt { "put" } dd { (instant(task.created_at, now)) }
             dt { "runs" } dd { (instant(task.run_at, now)) }
             dt { "attempts" } dd { (task.attempts) }
@@ -165,9 +169,14 @@ fn facts(view: &View, task: &Task, queues: &Queues) -> Markup {
                 dt { "max_wait" } dd { (super::words::span(most)) }
             }
             @for (name, value) in &own { dt { (name) } dd { code { (value) } } }
-            @for (name, value) in &task.headers { dt { "header " code { (name) } } dd { code { (value) } } }
+            @for (name, value) in task.headers.iter().filter(|(name, _)| *name != PARENT || parent(task).is_none()) { dt { "header " code { (name) } } dd { code { (value) } } }
         }
     }
+}
+
+/// The task that put this one as it ended, if its header names one.
+fn parent(task: &Task) -> Option<TaskId> {
+    task.headers.get(PARENT)?.parse().ok()
 }
 
 fn others(view: &View, task: &Task, related: &[KeyStanding]) -> Markup {

@@ -1,5 +1,9 @@
 //! What forms do: to one task, to some, and to all that match.
 
+use std::time::Duration;
+
+use gristmill::QueueName;
+use gristmill::port::{ProcessorReport, WorkerId, WorkerReport};
 use serde_json::json;
 
 use super::{fail, follow, from, page, place, put, submit};

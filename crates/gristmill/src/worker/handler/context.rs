@@ -158,7 +158,7 @@ impl Context {
         self.follow_ups
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(FollowUp { queue, task });
+            .push(FollowUp { queue, task }.put_by(self.task.id, self.lease.mill.store().limits()));
         Ok(())
     }
 

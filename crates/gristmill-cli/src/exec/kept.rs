@@ -25,7 +25,20 @@ const MOST: u64 = 1 << 20;
 
 /// Where the files of this process's programs are.
 #[derive(Debug, Clone, Default)]
-pub(super) struct KeptFiles(Arc<OnceLock<PathBuf>>);
+pub(super) struct KeptFiles(Arc<Folder>);
+
+/// Goes with the last handler that could need it, and the last file in it: a worker that
+/// cron starts each minute would leave a thousand of them a day.
+#[derive(Debug, Default)]
+struct Folder(OnceLock<PathBuf>);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(folder) = self.0.get() {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
 
 impl KeptFiles {
     /// The file of one attempt, with what the attempts before kept.
@@ -35,18 +48,24 @@ impl KeptFiles {
             fs::write(&path, &**kept)?;
         }
         let seen = look(&path);
-        Ok(KeptFile { path, seen, is_told: false })
+        Ok(KeptFile { path, seen, is_told: false, _folder: self.0.clone() })
     }
 
     fn folder(&self) -> io::Result<&Path> {
-        if let Some(folder) = self.0.get() {
+        let known = &self.0.0;
+        if let Some(folder) = known.get() {
             return Ok(folder);
         }
         let token = Token::random().map_err(io::Error::other)?;
         let folder = std::env::temp_dir().join(format!("gristmill-{token}"));
         // Nobody else's to read: what is kept is the application's.
         DirBuilder::new().mode(0o700).create(&folder)?;
-        Ok(self.0.get_or_init(|| folder))
+        let first = known.get_or_init(|| folder.clone());
+        if *first != folder {
+            // Another program began at the same time.
+            let _ = fs::remove_dir(folder);
+        }
+        Ok(first)
     }
 }
 
@@ -57,6 +76,8 @@ pub(super) struct KeptFile {
     seen: Option<(SystemTime, u64)>,
     /// It was said that it cannot be kept.
     is_told: bool,
+    /// After the file, which lies in it.
+    _folder: Arc<Folder>,
 }
 
 /// What tells whether a file was replaced.
@@ -106,5 +127,30 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 impl Drop for KeptFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    /// The folder lies where everybody may write.
+    #[test]
+    fn nobody_else_may_look_into_it() {
+        let (one, other) = (KeptFiles::default(), KeptFiles::default());
+        let folder = one.folder().unwrap();
+        let found = fs::symlink_metadata(folder).unwrap();
+        assert!(found.is_dir());
+        assert_eq!(found.mode() & 0o7777, 0o700);
+        assert_eq!(one.folder().unwrap(), folder, "one for all of a process's programs");
+        assert_ne!(other.folder().unwrap(), folder, "nobody can know it beforehand");
+        // One that somebody else made meanwhile is not taken.
+        let again = DirBuilder::new().mode(0o700).create(folder).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        let folder = folder.to_owned();
+        drop((one, other));
+        assert!(!folder.exists(), "nothing is left of it");
     }
 }

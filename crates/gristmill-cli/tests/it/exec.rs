@@ -81,6 +81,23 @@ fn a_program_finds_what_its_last_attempt_kept() {
 }
 
 #[test]
+fn a_worker_leaves_nothing_in_the_temporary_folder() {
+    let place = Place::with(&[&["q"]]);
+    std::fs::create_dir(place.path("temporary")).unwrap();
+    for payload in ["1", "2"] {
+        place.ok(&["put", "q", payload]);
+    }
+    let handler = "echo kept > \"$GRISTMILL_CHECKPOINT\"";
+    let words = ["work", "q", "--exec", handler, "--drain", "--processors", "2"];
+    let mut work = place.command(&words);
+    let output = work.env("TMPDIR", place.path("temporary")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(place.stats("q")["total"], 0);
+    let left: Vec<_> = std::fs::read_dir(place.path("temporary")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn what_a_program_keeps_is_kept_while_it_runs() {
     let place = Place::with(&[&["q"]]);
     place.ok(&["put", "q", "1"]);

@@ -1,9 +1,10 @@
 //! `contract`: checked, compared, printed as JSON Schema, registered.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gristmill::contract::register;
 use gristmill::port::name::did_you_mean;
+use gristmill::{Mill, QueueName};
 use gristmill_contract::evolution::{self, Change};
 use gristmill_contract::{Contract, read_files, schema};
 use serde::Serialize;
@@ -12,10 +13,11 @@ use serde_json::json;
 use super::Session;
 use super::queue::change_text;
 use crate::args::{ContractCheckArgs, ContractRegisterArgs, ContractSchemaArgs};
+use crate::config;
 use crate::contracts::Contracts;
 use crate::failure::{Exit, Failure};
 use crate::output::count;
-use crate::store::Missing;
+use crate::store::{self, Missing};
 
 /// Check one contract, or compare two.
 #[derive(Debug)]
@@ -175,6 +177,29 @@ impl Register {
         mill.close().await?;
         Ok(())
     }
+}
+
+/// Declares a queue that is to be created as this folder's contract has it, where the store
+/// is the one of this folder's configuration. By its name alone it would get a number, and
+/// the contract, which has another, could never be declared on this store again.
+pub(super) async fn declare_ours(
+    session: &Session,
+    mill: &Mill,
+    queue: &QueueName,
+) -> Result<(), Failure> {
+    let file = Path::new(config::FILE);
+    // One that names no store is a mistake for whoever meant its store.
+    let Ok(ours) = config::store_of(file) else { return Ok(()) };
+    if !file.exists() || ours.unwrap_or_else(store::default) != session.url() {
+        return Ok(());
+    }
+    if mill.inspect().queues().await?.iter().any(|known| known.name == *queue) {
+        return Ok(());
+    }
+    if let Some(contract) = config::read(file)?.contract.queue(queue.as_str()) {
+        register(mill, contract, false).await?;
+    }
+    Ok(())
 }
 
 /// Reads contracts that a command names.

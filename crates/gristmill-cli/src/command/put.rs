@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
+use super::contract::declare_ours;
 use super::{Session, put_wait, text};
 use crate::args::PutArgs;
 use crate::contracts::{Contracts, fit};
@@ -101,6 +102,9 @@ impl Put {
         }
         let missing = if self.create { Missing::Create } else { Missing::Offer };
         let mill = session.open(missing).await?;
+        if self.create {
+            declare_ours(session, &mill, &self.queue).await?;
+        }
         let contracts = Contracts::of(&mill).await?;
         let task =
             fit(contracts.get(&self.queue), NewTask { payload, ..self.task }, self.keep_json);

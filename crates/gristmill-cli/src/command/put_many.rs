@@ -8,6 +8,7 @@ use gristmill::signal::Signals;
 use gristmill::{BulkReport, Encoding, QueueName};
 use indicatif::ProgressBar;
 
+use super::contract::declare_ours;
 use super::line_source::LineSource;
 use super::ndjson::{Flush, Form};
 use super::put::{answer_json, options, put, refused};
@@ -69,6 +70,9 @@ impl PutMany {
         let signals = Signals::listen()?;
         let missing = if self.create { Missing::Create } else { Missing::Offer };
         let mill = session.open(missing).await?;
+        if self.create {
+            declare_ours(session, &mill, &self.queue).await?;
+        }
         let contracts = Contracts::of(&mill).await?;
         let contract = contracts.get(&self.queue);
         let mut flushes = ndjson::read(source, self.defaults.clone(), self.form)?;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use gristmill_server::Deed;
 
+use super::contract::declare_ours;
 use super::{Session, who};
 use crate::args::{QueueAddArgs, QueueResetArgs, QueueSetArgs};
 use crate::failure::Failure;
@@ -32,6 +33,7 @@ impl Add {
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let mill = session.open(Missing::Create).await?;
+        declare_ours(session, &mill, &self.name).await?;
         let declaration = Declaration {
             name: self.name,
             number: None,

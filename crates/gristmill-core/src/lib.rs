@@ -31,6 +31,7 @@ pub mod observed;
 pub mod operation;
 pub mod payload;
 pub mod policy;
+pub mod progress;
 pub mod put;
 pub mod queue;
 pub mod schedule;
@@ -69,6 +70,7 @@ pub use lock_holder::lock_holder;
 pub use name::{NameError, QueueName, ScheduleName, WorkerId};
 pub use operation::{Action, Operation, OperationAnswer, OperationReport, Selection};
 pub use payload::{Encoding, Payload};
+pub use progress::{Progress, ProgressView, TaskProgress};
 pub use put::{FollowUp, NewTask, PutAnswer, PutReport, PutRequest, Refusal, Start};
 pub use queue::{ContractAnswer, ContractChange, Declaration, Declared, Origin, Override, Queue};
 pub use schedule::{

@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use crate::{AttemptEnd, FollowUp, Payload, PutAnswer, QueueName, TaskId, Timestamp, Token};
+use crate::{
+    AttemptEnd, FollowUp, Payload, PutAnswer, QueueName, TaskId, TaskProgress, Timestamp, Token,
+};
 
 /// When a task that goes back may run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,12 +205,23 @@ impl SettleAnswer {
 }
 
 /// Asks for more time for everything still open under one token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension {
     /// The claim's token.
     pub token: Token,
     /// The lease's new length, from now.
     pub lease: Duration,
+    /// How far tasks under it are, in place of what was said before. What is said of
+    /// others is passed over: they ended meanwhile.
+    pub progress: Vec<TaskProgress>,
+}
+
+impl Extension {
+    /// More time, and no news.
+    #[must_use]
+    pub const fn new(token: Token, lease: Duration) -> Self {
+        Extension { token, lease, progress: Vec::new() }
+    }
 }
 
 /// What the store says to an extension.

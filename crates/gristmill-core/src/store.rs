@@ -70,7 +70,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// Prolongs leases; one answer each, in order. A lease whose time is over
     /// but whose tasks nobody took is prolonged like any other. A length that
-    /// no lease can have is an error, and then none is prolonged.
+    /// no lease can have is an error, and then none is prolonged. How far tasks are is
+    /// shown from then on while their lease is open, by `get` and `list`, and is gone
+    /// with the attempt; under a stale token it changes nothing. A memory store that
+    /// is full may pass over it.
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>>;
 
     /// Keeps what handlers want the next attempts of their tasks to have, in place of

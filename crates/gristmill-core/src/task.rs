@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Kept, Payload, QueueName, TaskSettings, Timestamp, Unique, WorkerId};
+use crate::{Kept, Payload, ProgressView, QueueName, TaskSettings, Timestamp, Unique, WorkerId};
 
 /// A task's number: increasing within a store, opaque outside it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,6 +168,8 @@ pub struct LeaseView {
     pub until: Timestamp,
     /// The slot within its group, on queues with slots.
     pub slot: Option<u32>,
+    /// How far it is, as its handler said last. It ends with the lease.
+    pub progress: Option<ProgressView>,
 }
 
 /// Why an operator moved a task, and who it was.

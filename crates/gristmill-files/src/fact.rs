@@ -1,16 +1,18 @@
 //! Everything but tasks' files, as lines of JSON: in the intent when it
 //! changed, and all of it in the state file of a checkpoint.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gristmill_core::memory::{LeaseRecord, State};
 use gristmill_core::policy::role::Role;
 use gristmill_core::{
-    Assignment, Counters, Document, Minute, Override, Queue, Result, Settings, Share, TaskId,
-    Timestamp, Token, Waits,
+    Assignment, Counters, Document, Minute, Override, ProgressView, Queue, Result, Settings, Share,
+    TaskId, Timestamp, Token, Waits,
 };
 use gristmill_text::{
-    LastSeenText, ProcessorRow, WorkerText, micros, origin, queue_name, settings, worker_id,
+    LastSeenText, ProcessorRow, ProgressText, WorkerText, micros, origin, queue_name, settings,
+    worker_id,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -65,6 +67,8 @@ pub(crate) enum Fact {
         token: String,
         until: i64,
         length: u64,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        progress: BTreeMap<i64, ProgressText>,
     },
     Clock(LastSeenText),
     Schedule(Box<ScheduleText>),
@@ -119,6 +123,8 @@ pub(crate) struct LeaseText {
     ids: Vec<i64>,
     group: String,
     slot: Option<u32>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    progress: BTreeMap<i64, ProgressText>,
 }
 
 /// A document as it is written down.
@@ -139,6 +145,15 @@ pub(crate) const fn instant(micros: i64) -> Timestamp {
 
 fn token(stored: &str) -> Result<Token> {
     stored.parse().map_err(|e| corrupt("a token", e))
+}
+
+/// How far tasks are, as it is written down.
+fn written(progress: &[(TaskId, ProgressView)]) -> BTreeMap<i64, ProgressText> {
+    progress.iter().map(|(id, view)| (id.0, ProgressText::new(view))).collect()
+}
+
+fn read(progress: BTreeMap<i64, ProgressText>) -> Result<Vec<(TaskId, ProgressView)>> {
+    progress.into_iter().map(|(id, text)| Ok((TaskId(id), text.into_view()?))).collect()
 }
 
 impl QueueText {
@@ -247,7 +262,18 @@ impl Fact {
             ids: lease.ids.iter().map(|id| id.0).collect(),
             group: lease.group,
             slot: lease.slot,
+            progress: written(&lease.progress),
         })
+    }
+
+    /// A lease's deadline, and how far its tasks are.
+    pub(crate) fn until(lease: &LeaseRecord) -> Self {
+        Fact::Until {
+            token: lease.token.to_string(),
+            until: lease.until.as_micros(),
+            length: micros(lease.length),
+            progress: written(&lease.progress),
+        }
     }
 
     pub(crate) fn assignment(assignment: &Assignment) -> Self {
@@ -316,10 +342,12 @@ impl Fact {
                 ids: text.ids.into_iter().map(TaskId).collect(),
                 group: text.group,
                 slot: text.slot,
+                progress: read(text.progress)?,
             }),
-            Fact::Until { token: stored, until, length } => {
-                let length = Duration::from_micros(length);
-                state.restore_until(token(&stored)?, instant(until), length);
+            Fact::Until { token: stored, until, length, progress } => {
+                let (token, length) = (token(&stored)?, Duration::from_micros(length));
+                state.restore_until(token, instant(until), length);
+                state.restore_progress(token, read(progress)?);
             }
             Fact::Clock(seen) => state.restore_last_seen(seen.into_last_seen()),
             Fact::Schedule(text) => state.restore_schedule(text.into_schedule()?),

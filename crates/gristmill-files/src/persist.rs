@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gristmill_core::memory::Changes;
 use gristmill_core::{Clock, Durability, Result, StoreError, TaskId, Timestamp};
 
-use gristmill_text::{LastSeenText, micros};
+use gristmill_text::LastSeenText;
 
 use crate::apply::{self, Before};
 use crate::ending_text::EndingText;
@@ -127,11 +127,7 @@ impl Held {
         let leases = changes.leases.iter().filter_map(|token| ledger.lease_record(*token));
         facts.extend(leases.map(Fact::lease));
         for token in &changes.extended {
-            facts.extend(ledger.lease_record(*token).map(|lease| Fact::Until {
-                token: token.to_string(),
-                until: lease.until.as_micros(),
-                length: micros(lease.length),
-            }));
+            facts.extend(ledger.lease_record(*token).as_ref().map(Fact::until));
         }
         for name in &changes.schedules {
             facts.push(match ledger.schedule(name) {

@@ -150,6 +150,10 @@ fn faults(row: &Row) -> Result<Vec<String>> {
     faults.extend(codec::history(column(row, at!(CheckTasks.history))?).fault);
     faults.extend(codec::headers(column(row, at!(CheckTasks.headers))?).fault);
     faults.extend(codec::task_settings(column(row, at!(CheckTasks.settings))?).fault);
+    let progress: Option<&str> = column(row, at!(CheckTasks.progress))?;
+    if progress.is_some_and(|said| gristmill_text::progress::<String>(said).is_none()) {
+        faults.push("how far it is cannot be read, and is not shown".to_owned());
+    }
     if column(row, at!(CheckTasks.is_torn))? {
         faults.push("a part that every task has is missing".to_owned());
     }

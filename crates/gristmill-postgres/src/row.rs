@@ -68,6 +68,10 @@ pub(crate) fn task(row: &Row) -> Result<Task> {
         worker: codec::worker_id(worker),
         until: read.at(at!(Get.until), "lease's end"),
         slot: read.maybe(at!(Get.slot), "slot").map(small),
+        // What cannot be read is not shown: nothing rests on it.
+        progress: read
+            .maybe::<&str>(at!(Get.progress), "progress")
+            .and_then(gristmill_text::progress::<String>),
     });
     let encoding = read.get(at!(Get.encoding), "encoding", codec::encoding_number(codec::STRANGE));
     let encoding = read.note(codec::encoding(encoding));

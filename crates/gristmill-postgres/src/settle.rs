@@ -8,7 +8,7 @@ use gristmill_core::settings::lease_fault;
 use gristmill_core::settlement::need_turns;
 use gristmill_core::{
     Became, ExtendAnswer, Extension, FollowUp, Limits, NewTask, Outcome, PutAnswer, QueueName,
-    Refusal, Result, SettleAnswer, Settlement, StoreError, TaskId, Timestamp, When,
+    Refusal, Result, SettleAnswer, Settlement, StoreError, TaskId, TaskProgress, Timestamp, When,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -406,20 +406,32 @@ impl Inner {
         }
         let tokens: Vec<Uuid> = extensions.iter().map(|e| Uuid(e.token)).collect();
         let leases: Vec<i64> = extensions.iter().map(|e| span(e.lease)).collect();
+        let news: Vec<(Uuid, &TaskProgress)> = extensions
+            .iter()
+            .flat_map(|e| e.progress.iter().map(|said| (Uuid(e.token), said)))
+            .collect();
+        let of: Vec<Uuid> = news.iter().map(|(token, _)| *token).collect();
+        let ids: Vec<i64> = news.iter().map(|(_, said)| said.id.0).collect();
+        let dones: Vec<i64> = news.iter().map(|(_, said)| number(said.progress.done())).collect();
+        let totals: Vec<Option<i64>> =
+            news.iter().map(|(_, said)| said.progress.total().map(number)).collect();
+        let messages: Vec<&str> = news.iter().map(|(_, said)| said.progress.message()).collect();
         let shortest = extensions.iter().map(|e| e.lease).min().unwrap_or_default();
         let deadline = self.pool.deadline(Class::Heartbeat);
         let deadline = deadline.sooner(self.pool.timeouts.of_lease(shortest));
-        let values: [&(dyn ToSql + Sync); 3] = [&tokens, &leases, &self.now()];
+        let now = self.now();
+        let values: [&(dyn ToSql + Sync); 8] =
+            [&tokens, &leases, &of, &ids, &dones, &totals, &messages, &now];
         let rows = self.pool.query(Sql::Extend, &values, Intent::Write, deadline).await?;
-        let ids = |row: &Row, at| -> Result<Vec<TaskId>> {
+        let tasks = |row: &Row, at| -> Result<Vec<TaskId>> {
             Ok(column::<Vec<i64>>(row, at)?.into_iter().map(TaskId).collect())
         };
         rows.iter()
             .map(|row| {
                 Ok(if column(row, at!(Extend.extended))? {
                     ExtendAnswer::Extended {
-                        cancelled: ids(row, at!(Extend.cancelled))?,
-                        lost: ids(row, at!(Extend.lost))?,
+                        cancelled: tasks(row, at!(Extend.cancelled))?,
+                        lost: tasks(row, at!(Extend.lost))?,
                     }
                 } else {
                     ExtendAnswer::LeaseLost
@@ -427,6 +439,11 @@ impl Inner {
             })
             .collect()
     }
+}
+
+/// A number as the functions take it.
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Why the first *done* of these is not, if a follow-up of one was refused:

@@ -104,7 +104,8 @@ statements! {
             clean, held_back, checkpoint);
         Behind = "behind", (TEXT, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TIMESTAMPTZ) -> (level,
             run_at, id);
-        Extend = "extend", (UUID_ARRAY, INT8_ARRAY, TIMESTAMPTZ) -> (extended, cancelled, lost);
+        Extend = "extend", (UUID_ARRAY, INT8_ARRAY, UUID_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
+            TEXT_ARRAY, TIMESTAMPTZ) -> (extended, cancelled, lost);
         Settle = "settle", (UUID_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY,
             INT8_ARRAY, BOOL_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT2_ARRAY, TEXT_ARRAY,
             TEXT_ARRAY, TEXT_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, TEXT_ARRAY,
@@ -127,7 +128,7 @@ statements! {
         Get = "get", (INT8) -> (state, id, queue, key, grp, source, priority, run_at, created_at,
             blocked, unique_active, attempts, claims, expiries, encoding, prev_run_at, claimed_at,
             error, history, note, note_by, failed_at, resolved_by, resolved_at, headers, settings, payload,
-            worker, until, slot, cancel_requested, checkpoint);
+            worker, until, slot, cancel_requested, progress, checkpoint);
         Endings = "endings", (INT8_ARRAY, TIMESTAMPTZ) -> (ending, is_wanted, encoding, value, error);
         OpenUnder = "open_under", (UUID) -> (open);
         Find = "find", (INT4, TEXT_ARRAY) -> (key, id, place, state);
@@ -137,7 +138,7 @@ statements! {
             run_at, created_at, blocked, unique_active, attempts, claims, expiries, encoding,
             prev_run_at, claimed_at, error, history, note, note_by, failed_at, resolved_by,
             resolved_at, headers, settings, payload, worker, until, slot, cancel_requested,
-            checkpoint);
+            progress, checkpoint);
         Operate = "operate", (TEXT, INT8_ARRAY, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, INT8) -> (id,
             answer, other, state, woken);
     }
@@ -217,7 +218,7 @@ statements! {
         RoleStanding = "role_standing", (TEXT_ARRAY) -> (role);
     }
     CHECK {
-        CheckTasks = "check_tasks", (INT8, INT8) -> (id, number, queue, encoding, history, headers, settings,
+        CheckTasks = "check_tasks", (INT8, INT8) -> (id, number, queue, encoding, history, headers, settings, progress,
             is_torn);
         CheckCounts = "check_counts", () -> (queue, is_kept, kept, counted);
         CheckPlaces = "check_places", () -> (id, why);

@@ -13,7 +13,7 @@ use crate::checksum;
 use crate::db::Db;
 use crate::endings;
 use crate::errors::{corrupt, fault};
-use crate::lease::Lease;
+use crate::lease::{self, Lease};
 use crate::row::Row;
 use crate::sql::{Sql, at, bind};
 use crate::stats::{self, Counts};
@@ -208,7 +208,16 @@ fn leases(db: &Db<'_>, now: Timestamp, findings: &mut Vec<Finding>) -> Result<()
             .push(Finding(format!("a lease says {open} tasks are open and names {}", bytes / 8)));
     }
     let mut open: HashMap<i64, u32> = HashMap::new();
-    for lease in db.all(Sql::LeaseAll, [], Lease::read)? {
+    for (lease, is_said) in db.all(Sql::LeaseAll, [], |row| {
+        let progress = row.get_ref(at!(LeaseAll.progress))?.as_str_or_null();
+        Ok((Lease::read(row)?, progress.is_ok_and(|progress| lease::said(progress).1)))
+    })? {
+        if !is_said {
+            findings.push(Finding(format!(
+                "how far the tasks of a lease of worker {} are cannot be read, and is not shown",
+                lease.worker
+            )));
+        }
         if lease.claimed_at > now.after(std::time::Duration::from_secs(60)) {
             findings.push(Finding(format!(
                 "a lease of worker {} was claimed in the future: a clock was wrong",

@@ -1,6 +1,8 @@
 //! One row a claim: who holds it, until when, and which tasks are still open.
 
-use gristmill_core::{Result, Timestamp, Token};
+use std::collections::BTreeMap;
+
+use gristmill_core::{ProgressView, Result, TaskProgress, Timestamp, Token};
 use rusqlite::Row as SqlRow;
 
 use crate::codec;
@@ -43,6 +45,30 @@ impl Lease {
         )
     }
 
+    /// Writes how far tasks of it are, and forgets those that ended. Only where there is
+    /// news: a lease of which nobody says anything costs no more than its deadline.
+    pub(crate) fn tell(&self, db: &Db<'_>, news: &[TaskProgress], now: Timestamp) -> Result<()> {
+        let stored = db
+            .one(Sql::LeaseProgress, bind!(LeaseProgress { number: self.number }), |row| {
+                Ok(row
+                    .get_ref(at!(LeaseProgress.progress))?
+                    .as_str_or_null()
+                    .ok()
+                    .flatten()
+                    .map(str::to_owned))
+            })?
+            .flatten();
+        let mut all = said(stored.as_deref()).0;
+        for TaskProgress { id, progress } in news {
+            all.insert(id.0, ProgressView { progress: progress.clone(), at: now });
+        }
+        all.retain(|id, _| self.ids.contains(id));
+        let progress =
+            (!all.is_empty()).then(|| gristmill_text::progress_text(&all)).transpose()?;
+        db.run(Sql::LeaseTell, bind!(LeaseTell { progress, number: self.number }))?;
+        Ok(())
+    }
+
     /// Writes which tasks are still open; with none, the lease has ended.
     pub(crate) fn save(&self, db: &Db<'_>) -> Result<()> {
         if self.ids.is_empty() {
@@ -54,6 +80,11 @@ impl Lease {
         }
         Ok(())
     }
+}
+
+/// How far a lease's tasks are, as it is stored, and whether all of it can be read.
+pub(crate) fn said(stored: Option<&str>) -> (BTreeMap<i64, ProgressView>, bool) {
+    stored.map_or_else(|| (BTreeMap::new(), true), gristmill_text::progress_by_task)
 }
 
 /// A token as it is read back.

@@ -186,7 +186,7 @@ impl Lister<'_, '_> {
     /// What is under a lease.
     fn held(&mut self, number: Option<u32>) -> Result<Vec<i64>> {
         let leases = self.leases()?.iter();
-        let of = leases.filter(|(_, lease)| number.is_none_or(|number| lease.queue == number));
+        let of = leases.filter(|(_, held)| number.is_none_or(|number| held.lease.queue == number));
         Ok(of.map(|(id, _)| *id).collect())
     }
 

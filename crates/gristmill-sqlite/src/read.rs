@@ -3,21 +3,30 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use gristmill_core::{KeyStanding, Queue, QueueName, Result, StandingPlace, State, Task, TaskId};
+use gristmill_core::{
+    KeyStanding, ProgressView, Queue, QueueName, Result, StandingPlace, State, Task, TaskId,
+};
 
 use crate::checkpoint;
 use crate::db::Db;
 use crate::known::Known;
-use crate::lease::Lease;
+use crate::lease::{self, Lease};
 use crate::row::{Place, Row};
 use crate::sql::{Sql, at, bind};
+
+/// What a processing task is open under, and how far it is.
+#[derive(Clone)]
+pub(crate) struct Held {
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) progress: Option<ProgressView>,
+}
 
 /// Reads tasks within one snapshot.
 pub(crate) struct Lister<'a, 'c> {
     pub(crate) db: &'a Db<'c>,
     pub(crate) known: &'a mut Known,
     /// Which lease a processing task is open under; read when first needed.
-    leases: Option<HashMap<i64, Arc<Lease>>>,
+    leases: Option<HashMap<i64, Held>>,
 }
 
 impl<'a, 'c> Lister<'a, 'c> {
@@ -35,12 +44,22 @@ impl<'a, 'c> Lister<'a, 'c> {
         task.map(|task| self.with_payload(task)).transpose()
     }
 
-    pub(crate) fn leases(&mut self) -> Result<&HashMap<i64, Arc<Lease>>> {
+    pub(crate) fn leases(&mut self) -> Result<&HashMap<i64, Held>> {
         if self.leases.is_none() {
             let mut by_id = HashMap::new();
-            for lease in self.db.all(Sql::LeaseAll, [], Lease::read)? {
+            let every = self.db.all(Sql::LeaseAll, [], |row| {
+                let progress = row.get_ref(at!(LeaseAll.progress))?.as_str_or_null();
+                // What is no text is not shown.
+                Ok((Lease::read(row)?, lease::said(progress.ok().flatten()).0))
+            })?;
+            for (lease, mut said) in every {
                 let lease = Arc::new(lease);
-                by_id.extend(lease.ids.iter().map(|id| (*id, lease.clone())));
+                by_id.extend(
+                    lease
+                        .ids
+                        .iter()
+                        .map(|id| (*id, Held { lease: lease.clone(), progress: said.remove(id) })),
+                );
             }
             self.leases = Some(by_id);
         }
@@ -54,7 +73,7 @@ impl<'a, 'c> Lister<'a, 'c> {
         } else {
             None
         };
-        Ok(row.into_task(&queue, lease.as_deref(), Vec::new()))
+        Ok(row.into_task(&queue, lease, Vec::new()))
     }
 
     pub(crate) fn with_payload(&self, mut task: Task) -> Result<Task> {

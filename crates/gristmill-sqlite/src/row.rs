@@ -9,7 +9,7 @@ use rusqlite::Row as SqlRow;
 
 use crate::codec;
 use crate::db::Db;
-use crate::lease::Lease;
+use crate::read::Held;
 use crate::sql::{Sql, at, bind};
 
 /// Where a task stands with respect to its key.
@@ -185,8 +185,8 @@ impl Row {
         }
     }
 
-    /// The task as the port shows it. `lease` is the one it is open under.
-    pub(crate) fn into_task(self, queue: &Queue, lease: Option<&Lease>, payload: Vec<u8>) -> Task {
+    /// The task as the port shows it. `held` is what it is open under.
+    pub(crate) fn into_task(self, queue: &Queue, held: Option<Held>, payload: Vec<u8>) -> Task {
         let state = self.state();
         let (encoding, strange) = match encoding(self.encoding) {
             Ok(encoding) => (encoding, None),
@@ -216,11 +216,12 @@ impl Row {
         task.expiries = self.expiries;
         task.run_at = self.run_at;
         task.prev_run_at = self.prev_run_at;
-        task.claimed_at = lease.map_or(self.claimed_at, |lease| Some(lease.claimed_at));
-        task.lease = lease.map(|lease| LeaseView {
+        task.claimed_at = held.as_ref().map_or(self.claimed_at, |held| Some(held.lease.claimed_at));
+        task.lease = held.map(|Held { lease, progress }| LeaseView {
             worker: codec::worker_id(&lease.worker),
             until: lease.until,
             slot: lease.slot,
+            progress,
         });
         task.cancel_requested = self.cancel_requested;
         task.failed_at = self.failed_at;

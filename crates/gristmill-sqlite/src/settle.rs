@@ -232,6 +232,9 @@ impl Write<'_, '_> {
         let length = crate::codec::span(extension.lease);
         self.db
             .run(Sql::LeaseProlong, bind!(LeaseProlong { until, length, number: lease.number }))?;
+        if !extension.progress.is_empty() {
+            lease.tell(self.db, &extension.progress, self.now)?;
+        }
         let (mut cancelled, mut lost) = (Vec::new(), Vec::new());
         for id in &lease.ids {
             match self.db.one(Sql::TaskCancelAsked, bind!(TaskCancelAsked { id }), |row| {

@@ -174,7 +174,9 @@ statements! {
             ids);
         LeaseByToken = "lease_by_token", (token) -> (number, queue, worker, claimed_at, until, slot,
             ids);
-        LeaseAll = "lease_all", () -> (number, queue, worker, claimed_at, until, slot, ids);
+        LeaseAll = "lease_all", () -> (number, queue, worker, claimed_at, until, slot, ids, progress);
+        LeaseProgress = "lease_progress", (number) -> (progress);
+        LeaseTell = "lease_tell", (progress, number);
         LeaseLive = "lease_live", (queue, grp, now) -> (live);
         LeaseQueue = "lease_queue", (token) -> (queue);
         LeaseSlots = "lease_slots", (queue) -> (grp, slot);

@@ -11,6 +11,7 @@
 
 mod assignment;
 mod clock;
+mod progress;
 mod queue;
 mod schedule;
 pub mod settings;
@@ -22,6 +23,7 @@ mod worker;
 
 pub use assignment::{shares, shares_text};
 pub use clock::LastSeenText;
+pub use progress::{ProgressText, progress, progress_by_task, progress_text};
 pub use queue::{StoredQueue, origin, queue_texts};
 pub use schedule::{OptionsText, ScheduleText, rule, rule_parts};
 pub use statement::{position, statement};

@@ -397,6 +397,16 @@ macro_rules! for_each_behaviour {
                 verb_save_document_that_races_has_one_winner,
                 verb_documents_are_listed_by_name_and_kind,
             }
+            verb_progress::{
+                verb_progress_shows_what_was_said_last,
+                verb_progress_under_a_stale_token_is_not_shown,
+                verb_progress_ends_with_its_attempt,
+                verb_progress_is_of_each_task_by_itself,
+                verb_progress_stays_while_the_task_is_written,
+                verb_progress_is_seen_by_other_processes,
+                verb_progress_is_kept_as_it_is_said_and_no_longer,
+                verb_progress_does_not_prolong_by_a_length_that_is_none,
+            }
             verb_queue::{
                 verb_declare_queue_numbers_queues,
                 verb_declare_queue_lets_later_origins_win,

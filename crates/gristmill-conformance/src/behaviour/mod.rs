@@ -40,6 +40,7 @@ mod verb_import;
 mod verb_limit;
 mod verb_list;
 mod verb_operate;
+mod verb_progress;
 mod verb_queue;
 mod verb_rate;
 mod verb_roles;

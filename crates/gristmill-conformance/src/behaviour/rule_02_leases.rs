@@ -214,7 +214,7 @@ pub(super) async fn rule_02_a_lease_of_an_impossible_length_is_an_error(f: &mut 
     f.enqueue_all(&q, plain(1)).await;
     let held = f.claim_one(&q).await;
     for lease in [secs(0), secs(1_000_000_000)] {
-        let extension = Extension { token: held.token, lease };
+        let extension = Extension::new(held.token, lease);
         let answer = f.store.extend(vec![extension]).await;
         assert!(matches!(answer, Err(StoreError::Invalid(_))), "{lease:?}: {answer:?}");
     }

@@ -235,7 +235,7 @@ impl Handle {
     }
 
     pub(crate) async fn extend(&self, token: Token, lease: Duration) -> ExtendAnswer {
-        let answers = self.store.extend(vec![Extension { token, lease }]).await;
+        let answers = self.store.extend(vec![Extension::new(token, lease)]).await;
         let mut answers = answers.expect("an extension");
         assert_eq!(answers.len(), 1, "one answer an extension: {answers:?}");
         answers.remove(0)

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use gristmill_core::{
     Assignment, Backoff, ClaimRequest, Clock, ContractChange, Extension, Fire, FollowUp,
-    ManualClock, Missed, NewTask, OnDuplicate, Operation, Outcome, Overlap, Payload, PutRequest,
-    QueueName, Rule, ScheduleDeclaration, ScheduleName, Selection, SettingsPatch, Settlement,
-    Share, Start, TaskFilter, TaskId, TaskSettings, Timestamp, Token, Unique, When, WorkerId,
-    WorkerReport,
+    ManualClock, Missed, NewTask, OnDuplicate, Operation, Outcome, Overlap, Payload, Progress,
+    PutRequest, QueueName, Rule, ScheduleDeclaration, ScheduleName, Selection, SettingsPatch,
+    Settlement, Share, Start, TaskFilter, TaskId, TaskProgress, TaskSettings, Timestamp, Token,
+    Unique, When, WorkerId, WorkerReport,
 };
 
 use super::call::{Answer, Call};
@@ -64,10 +64,15 @@ impl Past {
                 let found = endings.iter().filter_map(|ending| self.settlement(ending, now));
                 Call::Settle(found.collect())
             }
-            Step::Extend { lease, token, seconds } => {
+            Step::Extend { lease, token, seconds, told } => {
                 let (_, own) = lease.of(&self.leases)?;
                 let token = self.shown(*token, own);
-                Call::Extend(vec![Extension { token, lease: wait(*seconds) }])
+                let told = told.iter().filter_map(|(back, done)| {
+                    let (id, _) = back.of(&self.leases)?;
+                    Some(TaskProgress { id, progress: far(*done) })
+                });
+                let progress = told.collect();
+                Call::Extend(vec![Extension { token, lease: wait(*seconds), progress }])
             }
             Step::Reclaim => Call::Reclaim,
             Step::Sweep => Call::Sweep,
@@ -182,6 +187,11 @@ impl Past {
             },
         }
     }
+}
+
+fn far(done: u8) -> Progress {
+    let total = done.is_multiple_of(2).then_some(100);
+    Progress::new(u64::from(done), total, if done.is_multiple_of(3) { "rows" } else { "" })
 }
 
 fn new_task(sketch: &Sketch, now: Timestamp) -> NewTask {

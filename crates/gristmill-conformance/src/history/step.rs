@@ -162,27 +162,84 @@ pub(super) enum Meant {
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    Put { queue: u8, tasks: Vec<Sketch>, atomic: bool },
-    Claim { queue: u8, max: u8, worker: u8, source: Option<u8>, lease: Option<u16> },
+    Put {
+        queue: u8,
+        tasks: Vec<Sketch>,
+        atomic: bool,
+    },
+    Claim {
+        queue: u8,
+        max: u8,
+        worker: u8,
+        source: Option<u8>,
+        lease: Option<u16>,
+    },
     Settle(Vec<Ending>),
-    Extend { lease: Back, token: Shown, seconds: u16 },
+    /// With how far that many of the tasks under the last leases are.
+    Extend {
+        lease: Back,
+        token: Shown,
+        seconds: u16,
+        told: Vec<(Back, u8)>,
+    },
     Advance(Duration),
     Reclaim,
     Sweep,
-    Operate { action: Action, meant: Meant, limit: u8, note: bool },
-    Pause { queue: u8, paused: bool },
-    Override { queue: u8, change: Change },
-    Reset { queue: u8 },
-    Find { queue: u8 },
-    Minutes { queue: u8, back: u16 },
-    Contract { queue: u8, text: u8, replaces: Option<u8>, breaking: bool },
-    Schedule { overlap_skip: bool, queue: u8 },
+    Operate {
+        action: Action,
+        meant: Meant,
+        limit: u8,
+        note: bool,
+    },
+    Pause {
+        queue: u8,
+        paused: bool,
+    },
+    Override {
+        queue: u8,
+        change: Change,
+    },
+    Reset {
+        queue: u8,
+    },
+    Find {
+        queue: u8,
+    },
+    Minutes {
+        queue: u8,
+        back: u16,
+    },
+    Contract {
+        queue: u8,
+        text: u8,
+        replaces: Option<u8>,
+        breaking: bool,
+    },
+    Schedule {
+        overlap_skip: bool,
+        queue: u8,
+    },
     Unschedule,
     PauseSchedule(bool),
-    Fire { behind: i16, tasks: Vec<Sketch>, by_hand: bool },
-    Campaign { who: u8, hold: u16 },
-    Resign { who: u8 },
-    Publish { term: u8 },
-    Report { who: u8 },
-    Forget { who: u8 },
+    Fire {
+        behind: i16,
+        tasks: Vec<Sketch>,
+        by_hand: bool,
+    },
+    Campaign {
+        who: u8,
+        hold: u16,
+    },
+    Resign {
+        who: u8,
+    },
+    Publish {
+        term: u8,
+    },
+    Report {
+        who: u8,
+    },
+    Forget {
+        who: u8,
+    },
 }

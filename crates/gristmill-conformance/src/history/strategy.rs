@@ -161,8 +161,9 @@ fn step(queues: &[u8]) -> impl Strategy<Value = Step> + use<> {
                 lease
             }),
         25 => vec(ending(queues), 1..4).prop_map(Step::Settle),
-        4 => (back(), shown(), 1u16..200)
-            .prop_map(|(lease, token, seconds)| Step::Extend { lease, token, seconds }),
+        4 => (back(), shown(), 1u16..200, vec((back(), any::<u8>()), 0..3)).prop_map(
+            |(lease, token, seconds, told)| Step::Extend { lease, token, seconds, told }
+        ),
         14 => advance().prop_map(Step::Advance),
         5 => Just(Step::Reclaim),
         4 => Just(Step::Sweep),

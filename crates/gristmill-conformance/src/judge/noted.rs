@@ -119,7 +119,7 @@ impl Noted {
         let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
         let call = Call::Extend { token: token.to_string(), lease_ms };
         let extended = async {
-            let mut answers = self.store.extend(vec![Extension { token, lease }]).await?;
+            let mut answers = self.store.extend(vec![Extension::new(token, lease)]).await?;
             answers.pop().ok_or_else(|| StoreError::corrupt("no answer to an extension".to_owned()))
         };
         let ids = |tasks: &[TaskId]| tasks.iter().map(|id| id.0).collect();

@@ -1,6 +1,7 @@
 //! Claiming: the front of the queue under a new lease.
 
 use super::pick::lane_of;
+use super::reported::Reported;
 use super::state::{Lease, State};
 use crate::claim::token_claimed_before;
 use crate::{Claim, ClaimRequest, ClaimedTask, LeaseView, Result, State as TaskState, Timestamp};
@@ -50,7 +51,8 @@ impl State {
             task.attempts += 1;
             task.claims += 1;
             task.claimed_at = Some(now);
-            task.lease = Some(LeaseView { worker: request.worker.clone(), until, slot });
+            task.lease =
+                Some(LeaseView { worker: request.worker.clone(), until, slot, progress: None });
             claim.tasks.push(ClaimedTask {
                 id: task.id,
                 payload: task.payload.clone(),
@@ -90,7 +92,9 @@ impl State {
         });
         let open = ids.len();
         let (worker, claimed_at) = (request.worker, now);
-        let lease = Lease { number, worker, claimed_at, until, length, ids, open, group, slot };
+        let progress = Reported::default();
+        let lease =
+            Lease { number, worker, claimed_at, until, length, ids, open, group, slot, progress };
         self.leases.insert(request.token, lease);
         self.expiring.insert((until, request.token));
         self.note(|changes| changes.leases.push(request.token));

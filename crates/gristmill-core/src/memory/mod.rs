@@ -21,6 +21,7 @@ mod pick;
 mod put;
 mod read;
 mod record;
+mod reported;
 mod roles;
 mod schedules;
 mod settle;

@@ -12,7 +12,17 @@ impl State {
     /// One task, whatever its state.
     pub fn get(&self, id: TaskId) -> Option<Task> {
         let row = self.rows.get(&id.0).or_else(|| self.done.get(&id.0))?;
-        Some(row.task.clone())
+        Some(self.shown(row))
+    }
+
+    /// A task as readers see it, with how far it is.
+    fn shown(&self, row: &Row) -> Task {
+        let mut task = row.task.clone();
+        if let Some(view) = &mut task.lease {
+            let lease = row.lease.and_then(|token| self.leases.get(&token));
+            view.progress = lease.and_then(|lease| lease.progress.of(task.id.0)).cloned();
+        }
+        task
     }
 
     /// The tasks that are open under a token, by id.
@@ -67,7 +77,7 @@ impl State {
         for (id, row) in rows {
             page.looked += 1;
             if request.filter.matches(&row.task) {
-                page.tasks.push(row.task.clone());
+                page.tasks.push(self.shown(row));
             }
             if page.tasks.len() == limit || page.looked >= self.limits.looks as u64 {
                 page.next = Some(TaskId(*id));

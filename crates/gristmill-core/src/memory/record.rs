@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use super::reported::Reported;
 use super::state::{Lease, Row, State};
 use crate::policy::duplicate::Places;
 use crate::{
-    CheckpointMark, LeaseView, Result, State as TaskState, StoreError, Task, TaskId, Timestamp,
-    Token, WorkerId,
+    CheckpointMark, LeaseView, ProgressView, Result, State as TaskState, StoreError, Task, TaskId,
+    Timestamp, Token, WorkerId,
 };
 
 /// A task as it is written down: as it stood before the claim under which it
@@ -48,6 +49,8 @@ pub struct LeaseRecord {
     pub group: String,
     /// Their slot, on queues with `slots`.
     pub slot: Option<u32>,
+    /// How far they are, where their handlers say so.
+    pub progress: Vec<(TaskId, ProgressView)>,
 }
 
 impl State {
@@ -126,6 +129,7 @@ impl State {
                 .collect(),
             group: lease.group.clone(),
             slot: lease.slot,
+            progress: lease.progress.all(),
         })
     }
 
@@ -143,13 +147,34 @@ impl State {
 
     /// Puts a lease back. Its tasks follow with [`State::restore_task`].
     pub fn restore_lease(&mut self, lease: LeaseRecord) {
-        let LeaseRecord { token, number, worker, claimed_at, until, length, ids, group, slot } =
-            lease;
-        let ids = ids.into_iter().map(|id| id.0).collect();
-        let open = 0;
-        let lease = Lease { number, worker, claimed_at, until, length, ids, open, group, slot };
-        self.leases.insert(token, lease);
+        let (token, until) = (lease.token, lease.until);
+        let progress = Reported::from(lease.progress);
+        self.bytes += progress.bytes();
+        let lease = Lease {
+            number: lease.number,
+            worker: lease.worker,
+            claimed_at: lease.claimed_at,
+            until,
+            length: lease.length,
+            ids: lease.ids.into_iter().map(|id| id.0).collect(),
+            open: 0,
+            group: lease.group,
+            slot: lease.slot,
+            progress,
+        };
+        if let Some(before) = self.leases.insert(token, lease) {
+            self.bytes -= before.progress.bytes();
+        }
         self.expiring.insert((until, token));
+    }
+
+    /// Says how far a lease's tasks are, in place of all that was said before.
+    pub fn restore_progress(&mut self, token: Token, progress: Vec<(TaskId, ProgressView)>) {
+        if let Some(lease) = self.leases.get_mut(&token) {
+            self.bytes -= lease.progress.bytes();
+            lease.progress = Reported::from(progress);
+            self.bytes += lease.progress.bytes();
+        }
     }
 
     /// Gives a lease another deadline.
@@ -176,6 +201,7 @@ impl State {
             self.leases.iter().filter(|(_, lease)| lease.open == 0).map(|(t, _)| *t).collect();
         for token in empty {
             if let Some(lease) = self.leases.remove(&token) {
+                self.bytes -= lease.progress.bytes();
                 self.expiring.remove(&(lease.until, token));
             }
         }
@@ -208,7 +234,7 @@ impl State {
         }
         task.blocked = false;
         task.lease = None;
-        let mut lease = None;
+        let (mut lease, mut said) = (None, None);
         if state == TaskState::Processing {
             let (token, held) = token
                 .and_then(|token| Some((token, self.leases.get_mut(&token)?)))
@@ -220,10 +246,15 @@ impl State {
             task.claims += 1;
             task.claimed_at = Some(held.claimed_at);
             let (worker, until, slot) = (held.worker.clone(), held.until, held.slot);
-            task.lease = Some(LeaseView { worker, until, slot });
+            task.lease = Some(LeaseView { worker, until, slot, progress: None });
+            said = held.progress.of(id.0).cloned();
             lease = Some(token);
         }
         self.forget_task(id, now);
+        if let Some((said, held)) = said.zip(lease.and_then(|token| self.leases.get_mut(&token))) {
+            // Of the same attempt: it was written anew, and has not ended.
+            self.bytes += held.progress.say(id.0, said, usize::MAX);
+        }
         self.next_id = self.next_id.max(id.0.saturating_add(1));
         let row = Row {
             task,

@@ -6,8 +6,8 @@ use crate::policy::refused_follow_up::{Instead, instead};
 use crate::settings::lease_fault;
 use crate::settlement::{add_follow_ups, need_turns, put_order};
 use crate::{
-    AttemptEnd, Became, Ending, ExtendAnswer, Extension, Outcome, Payload, Result, SettleAnswer,
-    Settlement, State as TaskState, StoreError, TaskId, Timestamp, Token,
+    AttemptEnd, Became, Ending, ExtendAnswer, Extension, Outcome, Payload, ProgressView, Result,
+    SettleAnswer, Settlement, State as TaskState, StoreError, TaskId, Timestamp, Token,
 };
 
 impl State {
@@ -243,6 +243,16 @@ impl State {
         self.expiring.insert((lease.until, token));
         if let Some(changes) = &mut self.changes {
             changes.extended.push(token);
+        }
+        for said in &extension.progress {
+            let id = said.id.0;
+            // What ended under this token meanwhile is nobody's to speak of.
+            if self.rows.get(&id).is_some_and(|row| row.lease == Some(token)) {
+                let view = ProgressView { progress: said.progress.clone(), at: now };
+                self.bytes -= lease.progress.forget(id);
+                let room = self.max_bytes.saturating_sub(self.bytes);
+                self.bytes += lease.progress.say(id, view, room);
+            }
         }
         let mut cancelled = Vec::new();
         for id in &lease.ids {

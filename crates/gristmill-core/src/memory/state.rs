@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::changes::Changes;
 use super::endings::EndingRecord;
 use super::lane::{Entry, Lane};
+use super::reported::Reported;
 use super::tracked::Tracked;
 use crate::name::did_you_mean;
 use crate::policy::duplicate::Places;
@@ -147,6 +148,8 @@ pub(super) struct Lease {
     /// The group and slot, on queues with `count` or `slots`.
     pub(super) group: String,
     pub(super) slot: Option<u32>,
+    /// How far its tasks are.
+    pub(super) progress: Reported,
 }
 
 #[derive(Debug)]
@@ -421,6 +424,7 @@ impl State {
         let Some(lease) = self.leases.get_mut(&token) else {
             return;
         };
+        self.bytes -= lease.progress.forget(id);
         lease.open -= 1;
         if let Some(queue) = self.queues.get_mut(&lease.number) {
             queue.counts.processing -= 1;

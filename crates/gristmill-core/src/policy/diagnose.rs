@@ -317,7 +317,7 @@ mod tests {
             task.claimed_at = Some(now.before(Duration::from_secs(claimed)));
             let until = now.after(Duration::from_secs(30)).before(Duration::from_secs(over));
             let worker = WorkerId::new("w").expect("a name");
-            task.lease = Some(LeaseView { worker, until, slot: None });
+            task.lease = Some(LeaseView { worker, until, slot: None, progress: None });
             task
         };
         let codes = |tasks: &[Task]| -> Vec<&str> {

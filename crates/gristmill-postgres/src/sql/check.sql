@@ -4,7 +4,7 @@
 -- A page of tasks with what a reader may stumble over; payloads stay where they
 -- are. A queue that is not there hides its tasks from every list.
 SELECT t.id, t.queue AS number, q.name::text AS queue, t.encoding, t.history::text, t.headers::text,
-       t.settings::text,
+       t.settings::text, t.progress::text,
        t.payload IS NULL OR t.run_at IS NULL OR t.created_at IS NULL OR t.attempts IS NULL
            OR t.claims IS NULL OR t.expiries IS NULL OR t.priority IS NULL
            OR t.unique_active IS NULL AS is_torn

@@ -16,7 +16,8 @@ SELECT level, run_at, id FROM gristmill.behind(
 
 -- name: extend
 SELECT extended, cancelled, lost FROM gristmill.extend_many(
-      p_tokens => $1, p_leases => $2, p_now => $3)
+      p_tokens => $1, p_leases => $2, p_of => $3, p_ids => $4, p_dones => $5, p_totals => $6,
+      p_messages => $7, p_now => $8)
 
 -- name: settle
 SELECT answers, became, run_ats, woken, follow_ups, follow_ids, follow_run_ats, follow_sources,

@@ -32,7 +32,7 @@ GRANT EXECUTE ON FUNCTION gristmill.enqueue, gristmill.enqueue_many, gristmill.w
 -- Workers, and cron.
 GRANT EXECUTE ON FUNCTION gristmill.claim, gristmill.complete, gristmill.complete_many,
       gristmill.error, gristmill.retry, gristmill.fail, gristmill.release, gristmill.extend,
-      gristmill.checkpoint,
+      gristmill.checkpoint, gristmill.progress,
       gristmill.requeue_expired, gristmill.maintain, gristmill.wake
    TO gristmill_work;
 

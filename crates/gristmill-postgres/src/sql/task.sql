@@ -5,6 +5,7 @@ SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run
        t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
        t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
        t.resolved_at, t.headers::text, t.settings::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested,
+       t.progress::text,
        CASE WHEN t.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c
                                      WHERE c.id = t.id) END AS checkpoint
   FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue
@@ -43,6 +44,7 @@ SELECT t.state, t.id, q.name AS queue, t.key, t.grp, t.source, t.priority, t.run
        t.blocked, t.unique_active, t.attempts, t.claims, t.expiries, t.encoding, t.prev_run_at,
        t.claimed_at, t.error, t.history::text, t.note, t.note_by, t.failed_at, t.resolved_by,
        t.resolved_at, t.headers::text, t.settings::text, t.payload, t.worker, t.until, t.slot, t.cancel_requested,
+       t.progress::text,
        CASE WHEN t.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c
                                      WHERE c.id = t.id) END AS checkpoint
   FROM gristmill.shown t JOIN gristmill.queue q ON q.number = t.queue

@@ -276,7 +276,7 @@ async fn leases_beside_maintenance(blocked: u32, due: u32) {
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while back.is_none() || !sweeping.is_finished() {
         let begun = Instant::now();
-        let extension = Extension { token: held.token, lease: LEASE };
+        let extension = Extension::new(held.token, LEASE);
         let answers = store.extend(vec![extension]).await.unwrap();
         slowest = slowest.max(begun.elapsed());
         assert!(matches!(answers[..], [ExtendAnswer::Extended { .. }]), "{answers:?}");

@@ -187,7 +187,7 @@ async fn an_open_completion_holds_no_neighbour_and_no_heartbeat() {
     let others = settled.split_off(1);
     let answers = soon(store.settle(others)).await.unwrap();
     assert!(answers.iter().all(SettleAnswer::is_recorded), "{answers:?}");
-    let long = Extension { token: taken.token, lease: Duration::from_secs(3600) };
+    let long = Extension::new(taken.token, Duration::from_secs(3600));
     let extended = soon(store.extend(vec![long])).await.unwrap();
     assert!(matches!(extended[0], ExtendAnswer::Extended { .. }));
     let left = lease_left(&database);
@@ -249,12 +249,12 @@ async fn a_completion_under_an_old_snapshot_goes_past_heartbeats() {
         let open = application.build_transaction().isolation_level(isolation).start().await;
         let open = open.unwrap();
         open.query_one("SELECT count(*) FROM gristmill.task", &[]).await.unwrap();
-        let long = Extension { token: taken.token, lease: Duration::from_secs(3600) };
-        store.extend(vec![long]).await.unwrap();
+        let long = Extension::new(taken.token, Duration::from_secs(3600));
+        store.extend(vec![long.clone()]).await.unwrap();
         let settled = settlements(&taken, &Outcome::Done);
         let (answers, guard) = store.complete_in(&open, &settled).await.unwrap();
         assert!(answers[0].is_recorded(), "{answers:?}");
-        store.extend(vec![long]).await.unwrap();
+        store.extend(vec![long.clone()]).await.unwrap();
         open.commit().await.unwrap();
         guard.committed();
         let counts = stats(&store, "q").await;

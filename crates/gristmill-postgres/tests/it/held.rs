@@ -161,7 +161,7 @@ async fn a_lease_that_is_being_settled_holds_no_heartbeat_up() {
     };
     let hour = Duration::from_secs(3600);
     let extensions = [&first, &second]
-        .map(|claim| Extension { token: settlements(claim, &Outcome::Done)[0].token, lease: hour });
+        .map(|claim| Extension::new(settlements(claim, &Outcome::Done)[0].token, hour));
     let answers = soon(store.extend(extensions.to_vec())).await.unwrap();
     for answer in &answers {
         assert!(matches!(answer, ExtendAnswer::Extended { .. }), "{answers:?}");

@@ -25,6 +25,7 @@ const WORK: &[&str] = &[
     "extend",
     "fail",
     "maintain",
+    "progress",
     "release",
     "requeue_expired",
     "retry",

@@ -49,7 +49,7 @@ async fn every_verb_on_a_frozen_server_answers_in_time() {
     let held = claim(&store, "q", 1).await;
     let id = held.tasks[0].id;
 
-    let extend = |lease| vec![Extension { token: held.token, lease }];
+    let extend = |lease| vec![Extension::new(held.token, lease)];
     store.extend(extend(Duration::from_secs(60))).await.unwrap();
 
     server.freeze().unwrap();

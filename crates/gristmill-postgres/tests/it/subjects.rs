@@ -36,7 +36,7 @@ async fn a_deleted_subject_takes_its_tasks_along_in_every_state() {
         database.psql(end).unwrap();
         let after = stats(&store, "q").await;
         assert_eq!((after.total(), after.done_kept, after.counters.subject_gone), (0, 0, 4));
-        let extension = Extension { token: third.token, lease: Duration::from_secs(9) };
+        let extension = Extension::new(third.token, Duration::from_secs(9));
         assert_eq!(store.extend(vec![extension]).await.unwrap(), [ExtendAnswer::LeaseLost]);
         assert_eq!(done(&store, &third).await, [SettleAnswer::Gone]);
     }

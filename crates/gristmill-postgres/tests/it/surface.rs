@@ -282,6 +282,52 @@ async fn a_worker_of_sql_keeps_something_for_the_next_attempt() {
 }
 
 #[tokio::test]
+async fn a_worker_of_sql_says_how_far_it_is() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "q", SettingsPatch::default()).await;
+    put(&store, "q", vec![task("1")]).await;
+    let claimed =
+        database.psql("SELECT c.id, c.token FROM gristmill.claim('q', lease_seconds => 9) c");
+    let claimed = claimed.unwrap();
+    let (id, token) = claimed.trim().split_once('|').unwrap();
+    let tell = |token: &str, said: &str| {
+        database.psql(&format!("SELECT gristmill.progress({id}, '{token}', {said})"))
+    };
+    let shown = "SELECT t.progress->>'done', t.progress->>'total', t.progress->>'message',
+                        (t.progress->>'at')::timestamptz <= clock_timestamp(),
+                        t.lease_until > clock_timestamp() + interval '7 seconds',
+                        t.lease_until < clock_timestamp() + interval '10 seconds'
+                   FROM gristmill.tasks t";
+    let shown = || database.psql(shown).unwrap().trim().to_owned();
+    assert_eq!(shown(), "||||t|t", "nothing was said");
+    assert_eq!(tell(token, "3, 8, 'rows'").unwrap().trim(), "kept");
+    assert_eq!(shown(), "3|8|rows|t|t|t", "the lease is as long as it was made for");
+    assert_eq!(tell(token, "4").unwrap().trim(), "kept");
+    assert_eq!(shown(), "4|||t|t|t");
+    let stale = "00000000-0000-0000-0000-000000000000";
+    assert_eq!(tell(stale, "5").unwrap().trim(), "lease_lost");
+    assert!(tell(token, "NULL").unwrap_err().to_string().contains("done is null"));
+    assert!(tell(token, "1, -2").unwrap_err().to_string().contains("total is -2: it is 0 or more"));
+    assert_eq!(tell(token, "6, 6, repeat('ä', 9999)").unwrap().trim(), "kept");
+    let read = store.get(gristmill_core::TaskId(id.parse().unwrap())).await.unwrap().unwrap();
+    let read = read.lease.unwrap().progress.unwrap().progress;
+    assert_eq!((read.done(), read.message().len()), (6, 256));
+    assert_eq!(store.check().await.unwrap(), []);
+    database.psql("UPDATE gristmill.deadline SET progress = '{\"1\": 7}'").unwrap();
+    let read = store.get(gristmill_core::TaskId(id.parse().unwrap())).await.unwrap().unwrap();
+    assert_eq!((read.damaged, read.lease.unwrap().progress), (None, None));
+    assert_eq!(store.check().await.unwrap().len(), 1);
+    database.psql("UPDATE gristmill.deadline SET progress = '[7]'").unwrap();
+    assert_eq!(tell(token, "7").unwrap().trim(), "kept", "whatever stood there");
+    assert!(shown().starts_with("7|"));
+    database.psql(&format!("SELECT gristmill.complete({id}, '{token}')")).unwrap();
+    assert_eq!(tell(token, "8").unwrap().trim(), "lease_lost");
+    let left = database.psql("SELECT count(*) FROM gristmill.deadline").unwrap();
+    assert_eq!(left.trim(), "0", "it goes with its lease");
+}
+
+#[tokio::test]
 async fn a_worker_of_sql_returns_something_and_a_producer_reads_it() {
     let database = database_within().await;
     let store = store(&database.url()).await;

@@ -32,7 +32,7 @@ pub use verb::*;
 
 /// Which form of the port this is. One more with each change of what travels, also when
 /// only a field is added: an older service would pass over it in silence.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The oldest form that a service of this version still understands.
 pub const OLDEST: u32 = 1;
 

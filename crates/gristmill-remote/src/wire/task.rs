@@ -2,14 +2,15 @@
 
 use gristmill_core::{
     Attempt, Backoff, Headers, KeyStanding, LeaseView, ListRequest, Note, Order, Page,
-    StandingPlace, Task, TaskFilter, TaskSettings,
+    ProgressView, StandingPlace, Task, TaskFilter, TaskSettings,
 };
 use serde_json::{Map, Value};
 
 use super::{Read, Wire, fields, say, take};
 
 record!(Attempt { worker, claimed_at, ended_at, end, error });
-record!(LeaseView { worker, until, slot });
+record!(LeaseView { worker, until, slot, progress });
+record!(ProgressView { progress, at });
 record!(Note { text, by });
 growing!(Task = Task::new { id, queue, payload, created_at } {
     key,

@@ -65,6 +65,12 @@ impl Any for String {
     }
 }
 
+impl Any for Progress {
+    fn any(dice: &mut Dice) -> Self {
+        Progress::new(dice.any(), dice.any(), &dice.any::<String>())
+    }
+}
+
 impl<T: Any> Any for Option<T> {
     fn any(dice: &mut Dice) -> Self {
         dice.any::<bool>().then(|| dice.any())
@@ -319,7 +325,9 @@ macro_rules! records {
 }
 records! {
     Attempt { worker, claimed_at, ended_at, end, error }
-    LeaseView { worker, until, slot }
+    LeaseView { worker, until, slot, progress }
+    ProgressView { progress, at }
+    TaskProgress { id, progress }
     Note { text, by }
     TaskFilter { queue, state, key, group, source, error_contains, claims_over, stood_at, blocked, runs_by, runs_after }
     ListRequest { filter, order, after, limit }
@@ -339,7 +347,7 @@ records! {
     }
     Checkpoint { id, token, state }
     Settlement { id, token, outcome, follow_ups, result }
-    Extension { token, lease }
+    Extension { token, lease, progress }
     Operation { action, selection, limit, by, note, start }
     OperationReport { answers, next }
     Declaration { name, number, settings, origin }

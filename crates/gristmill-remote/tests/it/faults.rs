@@ -129,7 +129,7 @@ async fn what_is_harmless_twice_is_asked_again() {
     assert!(matches!(looked, Err(StoreError::Unavailable(_))), "{looked:?}");
     assert_eq!(asked.swap(0, Ordering::SeqCst), 3);
     // A heartbeat changes something: that it did not is not known.
-    let extension = Extension { token: Token::from_bytes([7; 16]), lease: Duration::from_secs(9) };
+    let extension = Extension::new(Token::from_bytes([7; 16]), Duration::from_secs(9));
     let extended = store.extend(vec![extension]).await;
     assert!(matches!(extended, Err(StoreError::Unknown(_))), "{extended:?}");
     assert_eq!(asked.load(Ordering::SeqCst), 3);

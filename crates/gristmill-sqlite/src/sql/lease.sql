@@ -8,7 +8,13 @@ VALUES (:token, :queue, :worker, :claimed_at, :until, :length, :grp, :slot, :ope
 SELECT number, queue, worker, claimed_at, until, slot, ids FROM gristmill_lease WHERE token = :token;
 
 -- name: lease_all
-SELECT number, queue, worker, claimed_at, until, slot, ids FROM gristmill_lease;
+SELECT number, queue, worker, claimed_at, until, slot, ids, progress FROM gristmill_lease;
+
+-- name: lease_progress
+SELECT progress FROM gristmill_lease WHERE number = :number;
+
+-- name: lease_tell
+UPDATE gristmill_lease SET progress = :progress WHERE number = :number;
 
 -- name: lease_live
 SELECT count(*) AS live FROM gristmill_lease WHERE queue = :queue AND grp = :grp AND until > :now;

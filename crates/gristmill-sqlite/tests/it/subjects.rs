@@ -40,10 +40,10 @@ async fn a_deleted_subject_takes_its_tasks_along_in_every_state() {
     sound(&store).await;
     let stats = stats(&store, "q").await;
     assert_eq!((stats.total(), stats.done_kept, stats.counters.subject_gone), (0, 0, 4));
-    let extension = Extension { token: third.token, lease: std::time::Duration::from_secs(9) };
+    let extension = Extension::new(third.token, std::time::Duration::from_secs(9));
     let lost = vec![third.tasks[0].id];
     let told = ExtendAnswer::Extended { cancelled: Vec::new(), lost };
-    assert_eq!(store.extend(vec![extension]).await.unwrap(), [told]);
+    assert_eq!(store.extend(vec![extension.clone()]).await.unwrap(), [told]);
     assert_eq!(store.extend(vec![extension]).await.unwrap(), [ExtendAnswer::LeaseLost]);
     assert_eq!(done(&store, &third).await, [SettleAnswer::Gone]);
 }

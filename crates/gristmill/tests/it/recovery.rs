@@ -101,7 +101,7 @@ async fn only_rows_that_nobody_is_at_begin_anew() {
             t.scheduler().schedule(Recovery::new(&t.mill, "fetch", sources.clone()).schedule());
         scheduler.run_due().await.unwrap();
         // Extended meanwhile, as a worker would.
-        let extension = gristmill::port::Extension { token: held, lease: 60 * MINUTE };
+        let extension = gristmill::port::Extension::new(held, 60 * MINUTE);
         t.mill.store().extend(vec![extension]).await.unwrap();
         t.clock.advance(5 * MINUTE);
         scheduler.run_due().await.unwrap();

@@ -103,7 +103,7 @@ async fn a_row_whose_task_waits_or_runs_is_left_alone_however_long() {
         begin.await.unwrap();
         for _ in 0..6 {
             // As a worker's heartbeat does, however slow the site is.
-            let extension = Extension { token, lease: 20 * MINUTE };
+            let extension = Extension::new(token, 20 * MINUTE);
             desk.app.mill.store().extend(vec![extension]).await.unwrap();
             desk.clock.advance(10 * MINUTE);
             desk.look().await;

@@ -93,6 +93,12 @@ defects! {
     ForgetsCheckpoints => "verb_checkpoint",
     /// Whoever was given the task once may keep something of it.
     KeepsStaleCheckpoints => "verb_checkpoint",
+    /// How far tasks are is heard and forgotten.
+    ForgetsProgress => "verb_progress",
+    /// Whoever was given the task once may say how far it is.
+    ShowsStaleProgress => "verb_progress",
+    /// What an attempt said is shown of the next one.
+    KeepsProgressOfEnded => "verb_progress",
     /// What a handler returns is answered and forgotten.
     ForgetsResults => "verb_endings",
     /// A put that wants its task's end is heard and not kept.

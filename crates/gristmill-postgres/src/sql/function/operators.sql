@@ -18,6 +18,8 @@ SELECT s.id, q.name::text AS queue, s.state, s.blocked, s.key::text AS key,
                      'cap', gristmill.own_number(s.settings, '{backoff,cap}', 0, NULL) / 1e6,
                      'jitter', s.settings #> '{backoff,jitter}') END AS backoff,
        s.created_at, s.run_at, s.claimed_at, s.worker, s.until AS lease_until,
+       -- How far it is, as its handler says.
+       s.progress,
        s.cancel_requested, s.failed_at, s.note, s.note_by, s.resolved_by, s.resolved_at,
        s.slot, s.history, s.payload AS raw,
        CASE WHEN s.claims > 0 THEN (SELECT c.state FROM gristmill.checkpoint c

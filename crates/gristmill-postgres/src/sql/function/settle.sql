@@ -899,13 +899,38 @@ BEGIN
 END
 $$;
 
+-- How far the tasks of a lease are, with the news about some of them (position in the
+-- lists, rising) and without what is not open any more.
+CREATE FUNCTION gristmill.with_news(
+    p_before jsonb, p_open bigint[], p_news integer[], p_ids bigint[], p_dones bigint[],
+    p_totals bigint[], p_messages text[], p_now timestamptz
+) RETURNS jsonb
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT jsonb_object_agg(s.id, s.said ORDER BY s.position)
+              FROM (SELECT b.key AS id, b.value AS said, 0 AS position
+                      FROM jsonb_each(CASE jsonb_typeof(p_before) WHEN 'object'
+                                           THEN p_before ELSE '{}' END) b
+                    UNION ALL
+                    SELECT p_ids[n]::text, jsonb_strip_nulls(jsonb_build_object(
+                               'done', p_dones[n], 'total', p_totals[n],
+                               'message', nullif(p_messages[n], ''), 'at', p_now)), n
+                      FROM unnest(p_news) n) s
+             WHERE s.id = ANY (p_open::text[]));
+END
+$$;
+
 -- Prolongs leases, each for so many microseconds (null: for as long as it was made
 -- for). A lease whose time is over but whose tasks nobody took is
 -- prolonged like any other. Answers in order; extended is false for a lost one.
+-- How far tasks are (p_of: under which token) is kept beside the deadline, of those
+-- that are open.
 -- Nobody holds a deadline for long: settlements in open transactions do not, and
 -- who takes tasks back is done in a moment.
 CREATE FUNCTION gristmill.extend_many(
-    p_tokens uuid[], p_leases bigint[], p_now timestamptz DEFAULT NULL
+    p_tokens uuid[], p_leases bigint[], p_of uuid[] DEFAULT NULL, p_ids bigint[] DEFAULT NULL,
+    p_dones bigint[] DEFAULT NULL, p_totals bigint[] DEFAULT NULL,
+    p_messages text[] DEFAULT NULL, p_now timestamptz DEFAULT NULL
 ) RETURNS TABLE (extended boolean, cancelled bigint[], lost bigint[])
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off
@@ -924,6 +949,16 @@ BEGIN
     THEN
         -- It may run out before the others look again by themselves.
         PERFORM pg_notify('gristmill.wake', '!');
+    END IF;
+    IF cardinality(p_of) > 0 THEN
+        UPDATE gristmill.deadline d
+           SET progress = gristmill.with_news(d.progress, l.open, g.news, p_ids, p_dones,
+                   p_totals, p_messages, v_now)
+          FROM (SELECT u.token, array_agg(u.position::integer ORDER BY u.position) AS news
+                  FROM unnest(p_of) WITH ORDINALITY AS u (token, position)
+                 GROUP BY u.token) g
+          JOIN gristmill.lease l ON l.token = g.token
+         WHERE d.token = g.token;
     END IF;
     RETURN QUERY
     WITH prolonged AS (

@@ -398,6 +398,33 @@ BEGIN
 END
 $$;
 
+-- Says how far a task is, in place of what was said before, for people to look at; and
+-- prolongs its lease for the time it was made for. Answers kept or lease_lost: stop
+-- working. No more than once a second, and in a transaction of its own: the lease's
+-- deadline is held until that ends.
+CREATE FUNCTION gristmill.progress(
+    id bigint, token uuid, done bigint, total bigint DEFAULT NULL, message text DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_is_kept boolean;
+BEGIN
+    PERFORM gristmill.check_held($1, $2);
+    PERFORM gristmill.must_be('done', $3 IS NULL, 'how many are done');
+    IF $3 < 0 OR $4 < 0 THEN
+        PERFORM gristmill.refuse(CASE WHEN $3 < 0 THEN 'done' ELSE 'total' END,
+            format('is %s: it is 0 or more', least($3, $4)));
+    END IF;
+    SELECT e.extended AND EXISTS (SELECT 1 FROM gristmill.lease l
+                                   WHERE l.token = $2 AND $1 = ANY (l.open))
+      INTO v_is_kept
+      FROM gristmill.extend_many(ARRAY[$2], ARRAY[NULL::bigint], ARRAY[$2], ARRAY[$1],
+               ARRAY[$3], ARRAY[$4], ARRAY[left($5, 256)]) e;
+    RETURN CASE WHEN v_is_kept THEN 'kept' ELSE 'lease_lost' END;
+END
+$$;
+
 -- Keeps bytes, up to 64 KiB, for the next attempt of a task, in place of what was kept
 -- before; none forget it. Answers kept, gone or lease_lost. The lease is held until the
 -- transaction ends, so keep that short.

@@ -8,14 +8,15 @@ SELECT 'pending' AS state, t.id, t.queue, t.key, t.grp, t.source, t.priority, t.
        t.encoding, t.prev_run_at, t.claimed_at, t.error, t.history, t.note, t.note_by,
        t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.settings, t.payload,
        NULL::text AS worker, NULL::timestamptz AS until, NULL::integer AS slot,
-       false AS cancel_requested
+       false AS cancel_requested, NULL::jsonb AS progress
   FROM gristmill.task t
 UNION ALL
 SELECT 'processing', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
        t.created_at, false, true, t.unique_active, t.attempts + 1, t.claims + 1, t.expiries,
        t.encoding, t.prev_run_at, l.claimed_at, t.error, t.history, t.note, t.note_by,
        NULL, NULL, NULL, t.headers, t.settings, t.payload,
-       l.worker, d.until, l.slot, coalesce(t.id = ANY (l.cancelled), false)
+       l.worker, d.until, l.slot, coalesce(t.id = ANY (l.cancelled), false),
+       d.progress -> t.id::text
   FROM gristmill.lease l JOIN gristmill.deadline d ON d.token = l.token, unnest(l.tasks) t
  WHERE t.id = ANY (l.open)
 UNION ALL
@@ -23,14 +24,14 @@ SELECT 'failed', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
        t.created_at, false, false, t.unique_active, t.attempts, t.claims, t.expiries,
        t.encoding, t.prev_run_at, t.claimed_at, t.error, t.history, t.note, t.note_by,
        t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.settings, t.payload,
-       NULL, NULL, NULL, false
+       NULL, NULL, NULL, false, NULL
   FROM gristmill.failed t
 UNION ALL
 SELECT 'done', t.id, t.queue, t.key, t.grp, t.source, t.priority, t.run_at,
        t.created_at, false, false, t.unique_active, t.attempts, t.claims, t.expiries,
        t.encoding, t.prev_run_at, t.claimed_at, t.error, t.history, t.note, t.note_by,
        t.failed_at, t.resolved_by, t.resolved_at, t.headers, t.settings, t.payload,
-       NULL, NULL, NULL, false
+       NULL, NULL, NULL, false, NULL
   FROM gristmill.done t;
 
 -- Where a task stands, and by which token it was last settled.

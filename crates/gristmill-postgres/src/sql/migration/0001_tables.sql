@@ -329,11 +329,14 @@ CREATE INDEX refund_queue ON gristmill.refund (queue);
 -- a heartbeat does not touch the row that a settlement needs: a handler may
 -- complete its task in a REPEATABLE READ transaction that began before the last
 -- heartbeat. A row whose lease is gone says nothing, and goes at its time.
+--   progress  how far its tasks are, where handlers say so:
+--             {"ID": {"done", "total", "message", "at"}}
 CREATE TABLE gristmill.deadline (
-    token uuid        NOT NULL PRIMARY KEY,
-    until timestamptz NOT NULL,
-    lease interval    NOT NULL,
-    queue integer     NOT NULL
+    token    uuid        NOT NULL PRIMARY KEY,
+    until    timestamptz NOT NULL,
+    lease    interval    NOT NULL,
+    queue    integer     NOT NULL,
+    progress jsonb
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0

@@ -115,7 +115,8 @@ CREATE INDEX gristmill_ready_delayed ON gristmill_ready (run_at) WHERE delayed =
 
 -- One row a claim, however many tasks it took: ids holds those still open,
 -- eight bytes each, big end first, in the order they were claimed. length is how
--- long it lasts from its last extension on.
+-- long it lasts from its last extension on. progress says how far they are, where
+-- handlers do: {"ID": {"done", "total", "message", "at"}}.
 CREATE TABLE gristmill_lease (
     number     INTEGER PRIMARY KEY,
     token      BLOB    NOT NULL UNIQUE,
@@ -127,7 +128,8 @@ CREATE TABLE gristmill_lease (
     grp        TEXT    NOT NULL,
     slot       INTEGER,
     open       INTEGER NOT NULL,
-    ids        BLOB    NOT NULL
+    ids        BLOB    NOT NULL,
+    progress   TEXT
 );
 CREATE INDEX gristmill_lease_until ON gristmill_lease (until, token);
 CREATE INDEX gristmill_lease_queue_until ON gristmill_lease (queue, until, token);

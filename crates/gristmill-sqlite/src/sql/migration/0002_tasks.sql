@@ -53,6 +53,8 @@ SELECT e.id, q.name AS queue, e.state, e.blocked, e.key, e.grp AS "group", e.sou
        l.worker,
        strftime('%Y-%m-%dT%H:%M:%S', l.until / 1000000, 'unixepoch')
            || printf('.%06dZ', l.until % 1000000) AS lease_until,
+       -- How far it is, as its handler says.
+       CASE WHEN json_valid(l.progress) THEN l.progress -> ('$."' || e.id || '"') END AS progress,
        e.cancel_requested,
        strftime('%Y-%m-%dT%H:%M:%S', e.failed_at / 1000000, 'unixepoch')
            || printf('.%06dZ', e.failed_at % 1000000) AS failed_at,

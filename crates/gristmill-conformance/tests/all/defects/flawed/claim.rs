@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use gristmill_core::{
     Checkpoint, CheckpointAnswer, Claim, ClaimRequest, Clock, ExtendAnswer, Extension, Kept,
-    ListRequest, Outcome, Result, Settlement, State, Store, SweepReport, Task, TaskFilter, Token,
-    When,
+    ListRequest, Outcome, ProgressView, Result, Settlement, State, Store, SweepReport, Task,
+    TaskFilter, Token, When,
 };
 
 use super::{Defect, Flawed, lock};
@@ -79,7 +79,7 @@ impl Flawed {
                 for task in self.processing().await? {
                     if let Some(token) = self.current(&task) {
                         let lease = Duration::from_secs(60);
-                        self.inner().extend(vec![Extension { token, lease }]).await?;
+                        self.inner().extend(vec![Extension::new(token, lease)]).await?;
                     }
                 }
             }
@@ -150,11 +150,55 @@ impl Flawed {
         self.inner().checkpoint(checkpoints).await
     }
 
+    /// What goes wrong with how far tasks are.
+    async fn mishear_progress(&self, extensions: &mut [Extension]) -> Result<()> {
+        match self.defect {
+            Some(Defect::ForgetsProgress) => {
+                extensions.iter_mut().for_each(|one| one.progress.clear());
+            }
+            Some(Defect::ShowsStaleProgress) => {
+                for extension in extensions.iter() {
+                    for told in &extension.progress {
+                        let holder = lock(&self.shared.tokens).get(&told.id).copied();
+                        let Some(token) = holder.filter(|token| *token != extension.token) else {
+                            continue;
+                        };
+                        let progress = vec![told.clone()];
+                        let lease = extension.lease;
+                        let also = Extension { token, lease, progress };
+                        self.inner().extend(vec![also]).await?;
+                    }
+                }
+            }
+            Some(Defect::KeepsProgressOfEnded) => {
+                for told in extensions.iter().flat_map(|extension| &extension.progress) {
+                    let view = ProgressView {
+                        progress: told.progress.clone(),
+                        at: self.shared.clock.now(),
+                    };
+                    lock(&self.shared.told).insert(told.id, view);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// How far a task is, when it was another attempt that said so.
+    pub(super) fn mistell(&self, task: &mut Task) {
+        if let Some(lease) = &mut task.lease
+            && lease.progress.is_none()
+        {
+            lease.progress = lock(&self.shared.told).get(&task.id).cloned();
+        }
+    }
+
     pub(super) async fn flawed_extend(
         &self,
         mut extensions: Vec<Extension>,
     ) -> Result<Vec<ExtendAnswer>> {
         extensions.iter_mut().for_each(|one| self.mishear_extension(one));
+        self.mishear_progress(&mut extensions).await?;
         let fine = || ExtendAnswer::Extended { cancelled: Vec::new(), lost: Vec::new() };
         match self.defect {
             Some(Defect::ForgetsExtensions) => Ok(extensions.iter().map(|_| fine()).collect()),

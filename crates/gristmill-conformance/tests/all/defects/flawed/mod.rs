@@ -22,8 +22,8 @@ use async_trait::async_trait;
 use gristmill_conformance::Harness;
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::{
-    ClaimedTask, Clock, Limits, ManualClock, Payload, PutRequest, QueueName, Settlement, Store,
-    SystemClock, TaskId, Token,
+    ClaimedTask, Clock, Limits, ManualClock, Payload, ProgressView, PutRequest, QueueName,
+    Settlement, Store, SystemClock, TaskId, Token,
 };
 
 use super::defect::Defect;
@@ -47,6 +47,8 @@ struct Shared {
     forgotten: Mutex<HashMap<String, u32>>,
     /// What was returned last of each task.
     returned: Mutex<HashMap<TaskId, Payload>>,
+    /// How far each task was when somebody last said so.
+    told: Mutex<HashMap<TaskId, ProgressView>>,
     /// The largest id given so far.
     last_id: AtomicI64,
     /// How many tasks were settled as done, and how many were put.
@@ -134,6 +136,7 @@ impl FlawedHarness {
             ids: Mutex::default(),
             forgotten: Mutex::default(),
             returned: Mutex::default(),
+            told: Mutex::default(),
             last_id: AtomicI64::default(),
             done: AtomicU64::default(),
             puts: AtomicU64::default(),

@@ -96,12 +96,16 @@ impl Store for Flawed {
 
     async fn get(&self, id: TaskId) -> Result<Option<Task>> {
         self.write_the_unwritten().await?;
-        self.inner().get(id).await
+        let mut task = self.inner().get(id).await?;
+        task.iter_mut().for_each(|task| self.mistell(task));
+        Ok(task)
     }
 
     async fn list(&self, request: ListRequest) -> Result<Page> {
         self.write_the_unwritten().await?;
-        self.inner().list(request).await
+        let mut page = self.inner().list(request).await?;
+        page.tasks.iter_mut().for_each(|task| self.mistell(task));
+        Ok(page)
     }
 
     async fn operate(&self, operation: Operation) -> Result<OperationReport> {

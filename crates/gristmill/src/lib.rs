@@ -93,9 +93,9 @@ pub use error_shape::error_shape;
 #[doc(no_inline)]
 pub use gristmill_core as port;
 pub use gristmill_core::{
-    Backoff, Encoding, Headers, OnDuplicate, Payload, Per, PutAnswer, QueueName, QueueStats,
-    Refusal, Settings, SettingsPatch, State as TaskState, Store, StoreError, Task, TaskId,
-    Timestamp, Unique, Why,
+    Backoff, Encoding, Headers, OnDuplicate, Payload, Per, Progress, PutAnswer, QueueName,
+    QueueStats, Refusal, Settings, SettingsPatch, State as TaskState, Store, StoreError, Task,
+    TaskId, Timestamp, Unique, Why,
 };
 #[cfg(feature = "files")]
 pub use gristmill_files as files;

@@ -83,3 +83,41 @@ fn the_example_with_metrics_counts_what_it_was_sent() {
     assert_eq!(lines.next().as_deref(), Some("1 done"));
     assert!(running.0.wait().unwrap().success());
 }
+
+/// What an example says that needs nobody else.
+fn said(example: PathBuf) -> Vec<String> {
+    let output = Command::new(example).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    said.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_import_that_is_killed_three_times_goes_on_where_it_was() {
+    let Some(example) = example("checkpoint") else { return };
+    let said = said(example);
+    let begins: Vec<usize> = said
+        .iter()
+        .filter_map(|line| line.strip_prefix("attempt ")?.split_once(" begins at row "))
+        .enumerate()
+        .map(|(nth, (attempt, row))| {
+            assert_eq!(attempt.parse(), Ok(nth + 1), "{said:?}");
+            row.parse().unwrap()
+        })
+        .collect();
+    assert_eq!((begins.len(), begins[0]), (4, 0), "{said:?}");
+    // Ten rows of each were seen, and kept before they were told of.
+    assert!(begins.windows(2).all(|two| two[1] >= two[0] + 10), "{said:?}");
+    assert!(begins[3] < 40, "the last one had something to do: {said:?}");
+}
+
+#[test]
+fn the_clients_with_a_rate_take_as_long_as_it_says() {
+    let Some(example) = example("rate") else { return };
+    let said = said(example);
+    let (calls, took) = said.last().unwrap().split_once(" calls in ").unwrap();
+    let took: f64 = took.strip_suffix(" s").unwrap().parse().unwrap();
+    assert_eq!(calls, "200", "{said:?}");
+    // Five at once and fifty a second; of the first one it may have been heard late.
+    assert!(took > 3.0, "{said:?}");
+}

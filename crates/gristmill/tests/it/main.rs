@@ -32,6 +32,7 @@ mod postgres_effect;
 mod postgres_faulty;
 mod postgres_outage;
 mod postgres_sqlx;
+mod progress;
 mod put;
 mod put_paths;
 mod recovery;

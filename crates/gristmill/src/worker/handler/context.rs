@@ -162,6 +162,25 @@ impl Context {
         Ok(())
     }
 
+    /// Says how far the handler is, for whoever looks (`gristmill show`, `list --state
+    /// processing`, `workers`, the dashboard): so many done, of so many where that is
+    /// known, and a few words (256 bytes; the rest is cut). The last word counts. It goes
+    /// to the store with the heartbeat, at most once a second, so this may be called for
+    /// every row of a million: it waits for nobody and never fails. It is over with the
+    /// attempt; what the next one should know is a [`Context::checkpoint`].
+    ///
+    /// ```
+    /// # use gristmill::prelude::*;
+    /// # fn import(context: &Context, rows: &[u8]) {
+    /// for (n, row) in (0..).zip(rows) {
+    ///     context.progress(n, rows.len() as u64, "rows");
+    /// }
+    /// # }
+    /// ```
+    pub fn progress(&self, done: u64, total: impl Into<Option<u64>>, message: &str) {
+        self.lease.news.say(self.id, done, total.into(), message);
+    }
+
     /// Returns a value for whoever waits for the task ([`Put::wait`](crate::Put::wait))
     /// or asks for it ([`Mill::result`]), instead of one said before: kept when the
     /// attempt ends as done, as long as the queue says. At most 64 KiB as JSON.
@@ -239,6 +258,7 @@ impl Context {
 
     /// What is told to the store; done brings the follow-ups along.
     pub(crate) fn settlement(&self, outcome: Outcome) -> Settlement {
+        self.lease.news.forget(self.id);
         let mut settlement = Settlement::new(self.id, self.lease.token, outcome);
         if settlement.outcome == Outcome::Done {
             // Cloned: a settlement may have to be repeated.

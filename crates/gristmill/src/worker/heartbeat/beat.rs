@@ -19,6 +19,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// How often it is looked at least whether leases ran out: the machine may sleep
 /// meanwhile, and timers with it.
 pub(crate) const LOOKS: Duration = Duration::from_secs(1);
+/// How often the store is told at most how far tasks are.
+const TELLS: Duration = Duration::from_secs(1);
 /// How soon it is tried again to extend leases.
 const SOON: Duration = Duration::from_millis(500);
 /// How long the store may take to extend leases: others wait behind these.
@@ -102,6 +104,8 @@ struct Due {
     until: Instant,
     /// One of those held was not extended at the last try.
     failing: bool,
+    /// There is news of how far tasks are among them.
+    tells: bool,
 }
 
 /// The leases to extend now. When none is held it looks again in a while, since
@@ -110,17 +114,24 @@ fn due(shared: &Shared, now: Instant) -> Due {
     let clock = shared.clock();
     let mut beats = shared.lock();
     let until = now + SWEEP;
-    let mut due = Due { extensions: Vec::new(), within: None, until, failing: false };
+    let tells_at = beats.tells.unwrap_or(now);
+    let tells = tells_at <= now;
+    let mut due = Due { extensions: Vec::new(), within: None, until, failing: false, tells: false };
     beats.held.retain(|token, held| {
         let Some(lease) = held.lease.upgrade() else { return false };
-        if held.next <= now {
+        let (is_due, is_news) = (held.next <= now, lease.news.is_any());
+        if is_due || (is_news && tells) {
             if lease.is_worth_extending(now) {
                 let left = (held.sent + held.length).saturating_sub(clock);
                 let least = due.within.unwrap_or(ANSWER_WITHIN);
                 due.within = Some(least.min(left).max(ANSWER_LEAST));
-                due.extensions.push(Extension { token: *token, lease: held.length });
+                // News wait for no beat: they are an extension of their own, for all
+                // leases at once and at most one a second.
+                let progress = if tells { lease.news.take() } else { Vec::new() };
+                due.tells |= !progress.is_empty();
+                due.extensions.push(Extension { token: *token, lease: held.length, progress });
                 held.told = false;
-            } else {
+            } else if is_due {
                 // Its handler may return after all, and somebody look after it.
                 held.next = now + interval(held.length);
                 if !std::mem::replace(&mut held.told, true) {
@@ -129,9 +140,15 @@ fn due(shared: &Shared, now: Instant) -> Due {
             }
         }
         due.until = due.until.min(held.next);
+        if is_news && !tells {
+            due.until = due.until.min(tells_at);
+        }
         due.failing |= held.failing;
         true
     });
+    if due.tells {
+        beats.tells = Some(now + TELLS);
+    }
     beats.until = Some(due.until);
     due
 }
@@ -157,6 +174,9 @@ async fn extend(
             let mut beats = shared.lock();
             for extension in due {
                 if let Some(held) = beats.held.get_mut(&extension.token) {
+                    if let Some(lease) = held.lease.upgrade() {
+                        lease.news.put_back(&extension.progress);
+                    }
                     held.failing = true;
                     held.next = now + SOON.min(interval(held.length));
                 }

@@ -9,6 +9,7 @@ use gristmill_core::{TaskId, Token};
 use tokio::sync::watch;
 
 use crate::Mill;
+use crate::worker::heartbeat::news::News;
 
 /// Why a handler should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +57,14 @@ pub(crate) struct Lease {
     board: watch::Sender<Board>,
     open: watch::Sender<usize>,
     worth: Mutex<Worth>,
+    /// How far its tasks are.
+    pub(crate) news: News,
 }
 
 impl Lease {
     pub(crate) fn new(mill: Mill, token: Token, open: usize) -> Self {
         let (board, open) = (watch::Sender::default(), watch::Sender::new(open));
-        Lease { token, mill, board, open, worth: Mutex::default() }
+        Lease { token, mill, board, open, worth: Mutex::default(), news: News::default() }
     }
 
     fn worth(&self) -> MutexGuard<'_, Worth> {

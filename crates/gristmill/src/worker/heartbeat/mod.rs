@@ -8,6 +8,7 @@
 
 pub(crate) mod beat;
 pub(crate) mod lease;
+mod news;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -45,6 +46,8 @@ pub(crate) struct Held {
 #[derive(Default)]
 pub(crate) struct Beats {
     pub(crate) held: HashMap<Token, Held>,
+    /// When the store may be told again how far tasks are.
+    pub(crate) tells: Option<Instant>,
     /// When the thread looks next by itself.
     pub(crate) until: Option<Instant>,
 }

@@ -196,4 +196,12 @@ pub(crate) struct ExtendArgs {
     /// How long the lease lasts from now
     #[arg(long, value_name = "DURATION", env = "GRISTMILL_LEASE", default_value = "60s")]
     pub(crate) lease: String,
+
+    /// How far this task of the claim is
+    #[arg(long, value_name = "ID", requires = "progress")]
+    pub(crate) task: Option<String>,
+
+    /// '12/100 rows', '40% fetched', '12 rows', or words alone
+    #[arg(long, value_name = "TEXT", requires = "task")]
+    pub(crate) progress: Option<String>,
 }

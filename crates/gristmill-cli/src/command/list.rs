@@ -8,7 +8,7 @@ use super::{Session, text};
 use crate::args::ListArgs;
 use crate::contracts::Contracts;
 use crate::failure::Failure;
-use crate::output::task::{TaskJson, payload_text, standing};
+use crate::output::task::{TaskJson, payload_text, progress_text, standing};
 use crate::output::{count, cut, last_line, table, time};
 use crate::progress;
 use crate::store::Missing;
@@ -183,8 +183,13 @@ pub(super) fn show(
 fn rows(tasks: &[Task], contracts: &Contracts, now: Timestamp, failed: bool) -> String {
     let last = if failed { "error" } else { "payload" };
     let when = if failed { "failed" } else { "runs" };
-    let mut table =
-        table::new(&[">id", "queue", "state", "key", ">priority", ">attempts", when, last]);
+    let mut columns = vec![">id", "queue", "state", "key", ">priority", ">attempts", when, last];
+    // Only where one of them says how far it is.
+    let progress = tasks.iter().any(|task| progress_text(task).is_some());
+    if progress {
+        columns.insert(7, "progress");
+    }
+    let mut table = table::new(&columns);
     for task in tasks {
         let instant = if failed { task.failed_at.unwrap_or(task.run_at) } else { task.run_at };
         let text = match &task.damaged {
@@ -192,7 +197,7 @@ fn rows(tasks: &[Task], contracts: &Contracts, now: Timestamp, failed: bool) -> 
             Some(why) => format!("damaged: {why}"),
             None => payload_text(task, contracts),
         };
-        table.add_row(vec![
+        let mut row = vec![
             Cell::new(task.id),
             Cell::new(&task.queue),
             Cell::new(standing(task, now)),
@@ -201,7 +206,11 @@ fn rows(tasks: &[Task], contracts: &Contracts, now: Timestamp, failed: bool) -> 
             Cell::new(task.attempts),
             Cell::new(time::relative(instant, now)),
             Cell::new(cut(&text, 60)),
-        ]);
+        ];
+        if progress {
+            row.insert(7, Cell::new(progress_text(task).as_deref().unwrap_or("-")));
+        }
+        table.add_row(row);
     }
     table::text(&table)
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use gristmill::port::{
-    Became, ExtendAnswer, Extension, Outcome, SettleAnswer, Settlement, Token, When,
+    Became, ExtendAnswer, Extension, Outcome, SettleAnswer, Settlement, TaskProgress, Token, When,
 };
 use gristmill::{Payload, TaskId};
 use serde_json::{Value, json};
@@ -177,18 +177,26 @@ fn sentence(id: TaskId, answer: &SettleAnswer) -> String {
 pub(crate) struct Extend {
     token: Token,
     lease: Duration,
+    progress: Vec<TaskProgress>,
 }
 
 impl Extend {
     pub(crate) fn meant(args: ExtendArgs) -> Result<Self, Failure> {
         let lease = duration::parse(&args.lease);
         let lease = lease.map_err(|why| Failure::usage(format!("--lease: {why}")))?;
-        Ok(Extend { token: token(args.token)?, lease })
+        let mut told = Vec::new();
+        if let (Some(id), Some(text)) = (args.task, args.progress) {
+            let id = id.parse().map_err(Failure::usage)?;
+            let progress = text.parse();
+            let progress = progress.map_err(|why| Failure::usage(format!("--progress: {why}")))?;
+            told.push(TaskProgress { id, progress });
+        }
+        Ok(Extend { token: token(args.token)?, lease, progress: told })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
         let mill = session.open(Missing::Fail).await?;
-        let extension = Extension { token: self.token, lease: self.lease };
+        let extension = Extension { token: self.token, lease: self.lease, progress: self.progress };
         let answers = mill.store().extend(vec![extension]).await?;
         mill.close().await?;
         match answers.into_iter().next() {

@@ -11,7 +11,9 @@ use super::Session;
 use crate::args::ShowArgs;
 use crate::contracts::Contracts;
 use crate::failure::{Exit, Failure};
-use crate::output::task::{EndingJson, TaskJson, payload_text, result_text, standing};
+use crate::output::task::{
+    EndingJson, TaskJson, payload_text, progress_text, result_text, standing,
+};
 use crate::output::{count, cut, last_line, time};
 use crate::store::Missing;
 use gristmill_contract::{duration, task_settings};
@@ -105,6 +107,10 @@ fn text(task: &Task, result: Option<&Payload>, contracts: &Contracts, now: Times
         let until = time::relative(lease.until, now);
         let worker = cut(lease.worker.as_str(), 80);
         lines.push(("lease", format!("worker {worker}, ends {until}{slot}")));
+        if let Some((said, text)) = lease.progress.as_ref().zip(progress_text(task)) {
+            let when = time::relative(said.at, now);
+            lines.push(("progress", format!("{text} (said {when})")));
+        }
     }
     if task.cancel_requested {
         lines.push(("cancel", "asked for; its worker hears at the next heartbeat".to_owned()));

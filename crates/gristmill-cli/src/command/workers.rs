@@ -3,15 +3,19 @@
 use std::collections::HashMap;
 
 use comfy_table::Cell;
-use gristmill::StoreError;
-use gristmill::port::{Assignment, WorkerView};
+use gristmill::port::{Assignment, ListRequest, Order, State, TaskFilter, WorkerView};
+use gristmill::{Mill, StoreError, Task};
 use serde_json::{Value, json};
 
 use super::Session;
 use crate::failure::Failure;
+use crate::output::task::{ProgressJson, progress_text};
 use crate::output::{count, table, time};
 use crate::store::Missing;
 use gristmill_contract::duration;
+
+/// Running tasks of which it is shown how far they are: each comes with its payload.
+const RUNNING: usize = 200;
 
 /// Show the workers heard of lately.
 #[derive(Debug)]
@@ -28,21 +32,49 @@ impl Workers {
             Err(error) => return Err(error.into()),
         };
         let quiet = |view: &WorkerView| orders.get(&view.report.id).is_some_and(|one| one.quiet);
+        let running = running(&mill).await?;
         mill.close().await?;
         if session.output.json {
-            let all: Vec<Value> =
-                workers.iter().map(|view| as_json(view, word.as_ref(), quiet(view))).collect();
-            return session.output.value(&all);
+            let as_json = |view| as_json(view, word.as_ref(), quiet(view), &running);
+            return session.output.value(&workers.iter().map(as_json).collect::<Vec<Value>>());
         }
         if workers.is_empty() {
             return session.output.line("no workers lately: 'gristmill up' or 'gristmill work'");
         }
         session.output.line(text(&workers, &quiet))?;
+        if running.iter().any(|task| progress_text(task).is_some()) {
+            session.output.line(format_args!("\n{}", progress(&running)))?;
+        }
         match word {
             Some(word) => session.output.line(format_args!("\n{}", word_text(&word))),
             None => Ok(()),
         }
     }
+}
+
+/// Tasks that run now: the oldest, as far as one page goes.
+async fn running(mill: &Mill) -> Result<Vec<Task>, Failure> {
+    let filter = TaskFilter { state: Some(State::Processing), ..TaskFilter::default() };
+    let request = ListRequest { filter, order: Order::Oldest, after: None, limit: RUNNING };
+    Ok(mill.inspect().list(request).await?.tasks)
+}
+
+/// Who is how far with what, where handlers say so.
+fn progress(running: &[Task]) -> String {
+    let mut table = table::new(&["worker", ">task", "queue", "progress", "said"]);
+    for task in running {
+        let said = task.lease.as_ref().and_then(|lease| Some((lease, lease.progress.as_ref()?)));
+        if let (Some((lease, said)), Some(text)) = (said, progress_text(task)) {
+            table.add_row(vec![
+                Cell::new(&lease.worker),
+                Cell::new(task.id),
+                Cell::new(&task.queue),
+                Cell::new(text),
+                Cell::new(time::relative(said.at, time::now())),
+            ]);
+        }
+    }
+    table::text(&table)
 }
 
 /// How many processors serve each queue alone, and how many rotate.
@@ -117,7 +149,12 @@ fn word_text(word: &Assignment) -> String {
     format!("the manager of term {} said {when}: {told}", word.term)
 }
 
-fn as_json(view: &WorkerView, word: Option<&Assignment>, quiet: bool) -> Value {
+fn as_json(
+    view: &WorkerView,
+    word: Option<&Assignment>,
+    quiet: bool,
+    running: &[Task],
+) -> Value {
     let report = &view.report;
     let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let queues: Vec<&str> = report.queues.iter().map(|queue| queue.as_str()).collect();
@@ -138,6 +175,15 @@ fn as_json(view: &WorkerView, word: Option<&Assignment>, quiet: bool) -> Value {
         .filter(|share| share.worker == report.id)
         .map(|share| json!({ "queue": share.queue.as_str(), "processors": share.processors }))
         .collect();
+    let of_this = |task: &&Task| task.lease.as_ref().is_some_and(|l| l.worker == report.id);
+    let progress: Vec<Value> = running
+        .iter()
+        .filter(of_this)
+        .filter_map(|task| {
+            let progress = ProgressJson::of(task)?;
+            Some(json!({ "task": task.id.0, "queue": task.queue.as_str(), "progress": progress }))
+        })
+        .collect();
     json!({
         "worker": report.id.as_str(),
         "host": report.host,
@@ -146,6 +192,7 @@ fn as_json(view: &WorkerView, word: Option<&Assignment>, quiet: bool) -> Value {
         "queues": queues,
         "processors": processors,
         "holding": held(view),
+        "running": progress,
         "follows_term": report.follows_term,
         "assigned": assigned,
         "manager_term": word.map(|word| word.term),

@@ -17,6 +17,7 @@ use gristmill::Error;
 use gristmill::port::{ClaimedTask, Token};
 use gristmill::worker::Context;
 
+use super::far::ProgressFile;
 use crate::stderr;
 
 /// The most that is read of a file: more than any store keeps, so that it is refused
@@ -49,6 +50,12 @@ impl KeptFiles {
         }
         let seen = look(&path);
         Ok(KeptFile { path, seen, is_told: false, _folder: self.0.clone() })
+    }
+
+    /// Where a program says how far it is.
+    pub(super) fn progress_of(&self, task: &ClaimedTask) -> io::Result<ProgressFile> {
+        let name = format!("{}-{}.progress", task.id, task.claims);
+        Ok(ProgressFile::at(self.folder()?.join(name)))
     }
 
     fn folder(&self) -> io::Result<&Path> {

@@ -11,6 +11,7 @@
 //! ([`crate::hook`]).
 
 mod broken;
+mod far;
 mod group;
 mod handler;
 mod how;
@@ -40,6 +41,7 @@ use tokio::process::Command;
 use crate::hook::Verdict;
 use crate::stderr;
 pub(crate) use broken::{Broken, BrokenHandler};
+use far::ProgressFile;
 use group::Group;
 pub(crate) use group::Leaving;
 pub(crate) use handler::become_one;
@@ -61,13 +63,14 @@ const CANNOT_RUN: [i32; 2] = [126, 127];
 const OURS: [&str; 4] = ["GRISTMILL_STORE", "GRISTMILL_LOG", "GRISTMILL_TOKEN", "GRISTMILL_LEASE"];
 
 /// What else is about one task alone.
-const OF_A_TASK: [&str; 3] = ["GRISTMILL_CHECKPOINT", "TRACEPARENT", "TRACESTATE"];
+const OF_A_TASK: [&str; 4] =
+    ["GRISTMILL_CHECKPOINT", "GRISTMILL_PROGRESS", "TRACEPARENT", "TRACESTATE"];
 
 /// How long the end of standard error is waited for after the program ended:
 /// what it left behind may hold it open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether a program replaced its checkpoint.
+/// How often it is looked whether a program replaced its checkpoint, and how far it is.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// What is known of all programs that handlers started.
@@ -128,11 +131,15 @@ impl Handler for Exec {
             Ok(kept) => kept,
             Err(error) => return Outcome::Error(format!("no place for a checkpoint: {error}")),
         };
+        let mut far = match self.children.kept.progress_of(task) {
+            Ok(far) => far,
+            Err(error) => return Outcome::Error(format!("no place for progress: {error}")),
+        };
         let is_result = self.is_result(context).await;
         let output =
             if is_result || self.output_to_stderr { Stdio::piped() } else { Stdio::inherit() };
         let command =
-            self.command(program(command, &how), task, context, encoding, &payload, &kept);
+            self.command(program(command, &how), task, context, encoding, &payload, (&kept, &far));
         let started = match command.map(|mut command| {
             command.stdout(output);
             command
@@ -165,7 +172,10 @@ impl Handler for Exec {
                     kept.keep(context).await;
                     return Outcome::Error("the handler was stopped".to_owned());
                 }
-                () = tokio::time::sleep(LOOK) => kept.keep(context).await,
+                () = tokio::time::sleep(LOOK) => {
+                    far.tell(context);
+                    kept.keep(context).await;
+                }
             }
         };
         if !ended.as_ref().is_ok_and(ExitStatus::success) {
@@ -201,10 +211,11 @@ impl Exec {
         context: &Context,
         encoding: Encoding,
         payload: &[u8],
-        kept: &KeptFile,
+        (kept, far): (&KeptFile, &ProgressFile),
     ) -> std::io::Result<Command> {
         command.stdin(input::of(payload)?);
         command.env("GRISTMILL_CHECKPOINT", kept.path());
+        command.env("GRISTMILL_PROGRESS", far.path());
         let number = |n: Option<u32>| n.map(|n| n.to_string());
         let about = [
             ("ID", Some(task.id.to_string())),

@@ -1,7 +1,7 @@
 //! A task as programs get it (a mirror struct, so that the model can change
 //! without breaking scripts) and as people read it.
 
-use gristmill::port::{Encoding, Ending, Headers, State};
+use gristmill::port::{Encoding, Ending, Headers, ProgressView, State};
 use gristmill::{Payload, Task, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use gristmill_contract::{base64, task_settings};
 
+use super::cut;
 use crate::contracts::Contracts;
 
 /// A task's fields under their stable names.
@@ -30,6 +31,8 @@ pub(crate) struct TaskJson<'a> {
     prev_run_at: Option<String>,
     claimed_at: Option<String>,
     lease: Option<LeaseJson<'a>>,
+    /// How far it is, while it runs and its handler says so.
+    progress: Option<ProgressJson<'a>>,
     cancel_requested: bool,
     failed_at: Option<String>,
     error: Option<&'a str>,
@@ -57,6 +60,37 @@ struct LeaseJson<'a> {
     worker: &'a str,
     until: String,
     slot: Option<u32>,
+}
+
+/// How far a running task is.
+#[derive(Serialize)]
+pub(crate) struct ProgressJson<'a> {
+    done: u64,
+    total: Option<u64>,
+    percent: Option<u8>,
+    message: &'a str,
+    /// When the store heard of it.
+    at: String,
+}
+
+impl<'a> ProgressJson<'a> {
+    pub(crate) fn of(task: &'a Task) -> Option<Self> {
+        let ProgressView { progress, at } = task.lease.as_ref()?.progress.as_ref()?;
+        Some(ProgressJson {
+            done: progress.done(),
+            total: progress.total(),
+            percent: progress.percent(),
+            message: progress.message(),
+            at: at.to_string(),
+        })
+    }
+}
+
+/// How far a running task is, as people read it; nothing where nobody says so.
+pub(crate) fn progress_text(task: &Task) -> Option<String> {
+    let progress = &task.lease.as_ref()?.progress.as_ref()?.progress;
+    let percent = progress.percent().map_or_else(String::new, |percent| format!("{percent} % "));
+    Some(cut(&format!("{percent}{progress}"), 60))
 }
 
 #[derive(Serialize)]
@@ -148,6 +182,7 @@ impl<'a> TaskJson<'a> {
                 until: lease.until.to_string(),
                 slot: lease.slot,
             }),
+            progress: ProgressJson::of(task),
             cancel_requested: task.cancel_requested,
             failed_at: text(task.failed_at),
             error: task.error.as_deref(),

@@ -112,6 +112,36 @@ fn what_a_program_keeps_is_kept_while_it_runs() {
 }
 
 #[test]
+fn how_far_a_program_is_is_shown_while_it_runs() {
+    let place = Place::with(&[&["q"]]);
+    place.ok(&["put", "q", "1"]);
+    let handler = "echo '1/4 rows' > \"$GRISTMILL_PROGRESS\"; echo '3/4 of them' >> \
+                   \"$GRISTMILL_PROGRESS\"; while [ ! -e go ]; do sleep 0.05; done; \
+                   echo \"$GRISTMILL_PROGRESS\" > where";
+    let working = place.start(&["work", "q", "--exec", handler, "--drain"]);
+    let progress = || place.json(&["show", "1"])["progress"].clone();
+    eventually("it is told", || progress()["done"] == 3);
+    let told = progress();
+    assert_eq!((&told["total"], &told["percent"]), (&json!(4), &json!(75)));
+    assert_eq!(told["message"], "of them");
+    let shown = place.ok(&["show", "1"]);
+    assert!(shown.contains("progress  75 % 3/4 of them (said "), "{shown}");
+    for asked in [&["list", "--state", "processing"][..], &["workers"]] {
+        let shown = place.ok(asked);
+        assert!(shown.contains("progress") && shown.contains("75 % 3/4 of them"), "{shown}");
+    }
+    let listed = place.json(&["list", "--state", "processing"]);
+    assert_eq!(listed[0]["progress"], told);
+    let workers = place.json(&["workers"]);
+    assert_eq!(workers[0]["running"], json!([{ "task": 1, "queue": "q", "progress": told }]));
+    place.write("go", "");
+    assert_eq!(working.end().0, 0);
+    let file = std::fs::read_to_string(place.path("where")).unwrap();
+    assert!(!std::path::Path::new(file.trim()).exists(), "{file}");
+    assert!(!place.ok(&["list"]).contains("progress"));
+}
+
+#[test]
 fn without_words_the_exit_status_is_the_error() {
     let place = Place::with(&[&["q", "max_attempts=1"]]);
     place.ok(&["put", "q", "1"]);

@@ -94,6 +94,8 @@ fn whoever_lost_the_lease_is_told() {
         extended,
         json!({ "answer": "extended", "lease_ms": 300_000, "cancelled": [], "lost": [] })
     );
+    place.ok(&["extend", "--token", &second, "--task", "1", "--progress", "40% of it"]);
+    assert_eq!(place.json(&["show", "1"])["progress"]["message"], "of it");
     place.ok(&["cancel", "1"]);
     assert_eq!(place.json(&["extend", "--token", &second])["cancelled"], json!([1]));
     let ended = place.json(&["settle", "1", "--token", &second, "--cancelled"]);

@@ -29,6 +29,11 @@ while IFS= read -r line; do
         chatter) echo "now I do it";;
         other) echo "{\"id\":\"x$id\",\"outcome\":\"done\"}";;
         hang) sleep 300 & echo $! > inner; wait;;
+        far) echo "{\"id\":\"$id\",\"progress\":{\"done\":1,\"total\":3}}"
+             echo "{\"id\":\"$id\",\"progress\":\"2/3 of them\"}"
+             echo "{\"id\":\"$id\",\"progress\":[7]}"
+             while [ ! -e go ]; do sleep 0.05; done
+             echo "{\"id\":\"$id\",\"outcome\":\"done\"}";;
         slow) sleep 5.5; echo "{\"id\":\"$id\",\"outcome\":\"done\"}";;
         *) echo "{\"id\":\"$id\",\"outcome\":\"done\"}";;
     esac
@@ -63,6 +68,18 @@ fn task(place: &Place, key: &str) -> Value {
 fn lines(place: &Place, file: &str) -> Vec<String> {
     let text = std::fs::read_to_string(place.path(file)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn how_far_it_is_is_shown() {
+    let place = place(&[]);
+    put(&place, &["far"]);
+    let working = place.start(&["work", "q", "--exec", "exec sh obeys", "--stream", "--drain"]);
+    eventually("it is told", || task(&place, "far")["progress"]["done"] == 2);
+    assert_eq!(task(&place, "far")["progress"]["message"], "of them");
+    place.write("go", "");
+    assert_eq!(working.end().0, 0);
+    assert_eq!(place.stats("q")["total"], 0);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use gristmill::worker::Context;
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -48,7 +49,7 @@ pub(super) struct Unready {
 #[derive(Debug)]
 struct Order {
     line: Vec<u8>,
-    id: String,
+    context: Context,
     reply: oneshot::Sender<Reply>,
 }
 
@@ -111,9 +112,10 @@ impl Child {
 
     /// Gives it a task and waits for what it says. Dropped while it waits, the program
     /// is killed.
-    pub(super) async fn run(&self, id: String, line: Vec<u8>) -> Reply {
+    pub(super) async fn run(&self, context: &Context, line: Vec<u8>) -> Reply {
         let (reply, answer) = oneshot::channel();
-        if self.orders.send(Order { line, id, reply }).await.is_err() {
+        let context = context.clone();
+        if self.orders.send(Order { line, context, reply }).await.is_err() {
             return Reply::NotShown;
         }
         // Dropped unseen only while it was on its way to one that had gone.
@@ -240,7 +242,8 @@ impl Life {
     }
 
     async fn task(&mut self, order: Order, stdin: &mut ChildStdin) -> Next {
-        let Order { line, id, mut reply } = order;
+        let Order { line, context, mut reply } = order;
+        let id = context.id.to_string();
         self.pipes.turn_page();
         let before = self.pipes.said();
         let (mut written, mut hinted) = (0, false);
@@ -252,7 +255,11 @@ impl Life {
                 () = reply.closed() => return Next::Kill,
                 heard = self.pipes.next() => match heard {
                     Heard::Line(answer) => match line::of_program(&answer, &id) {
-                        Ok(line::Said::Progress) => {}
+                        Ok(line::Said::Progress(said)) => {
+                            if let Some(said) = said {
+                                context.progress(said.done(), said.total(), said.message());
+                            }
+                        }
                         Ok(said) => {
                             let words = self.pipes.words();
                             // What is not read of the task's line would be taken for the

@@ -3,15 +3,16 @@
 //! ```text
 //!   from it   {"gristmill":1,"ready":true}              first of all
 //!   to it     {"id","attempt",…,"payload" | "payload_base64","timeout_ms"}
+//!   from it   {"id","progress"}                         as often as it likes
 //!   from it   {"id","outcome","error"?,"after"?,"result"?}    one for each task
 //! ```
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use gristmill::Encoding;
 use gristmill::port::{ClaimedTask, Limits};
 use gristmill::worker::Context;
+use gristmill::{Encoding, Progress};
 use gristmill_contract::duration;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -68,8 +69,8 @@ pub(super) fn is_ready(line: &[u8]) -> Result<(), String> {
 /// What a program said about its task.
 #[derive(Debug, PartialEq)]
 pub(super) enum Said {
-    /// How far it is.
-    Progress,
+    /// How far it is, where that can be read.
+    Progress(Option<Progress>),
     /// How it ended.
     Ended(Ended),
     /// It ended in a way that cannot be understood.
@@ -105,7 +106,7 @@ struct AnswerIn {
     error: Option<String>,
     after: Option<String>,
     result: Option<Box<RawValue>>,
-    progress: Option<IgnoredAny>,
+    progress: Option<Value>,
 }
 
 /// Reads a line about this task.
@@ -142,7 +143,7 @@ pub(super) fn of_program(line: &[u8], id: &str) -> Result<Said, String> {
 fn meant(answer: AnswerIn) -> Result<Said, String> {
     let Some(outcome) = answer.outcome else {
         return match (&answer.progress, &answer.error, &answer.after, &answer.result) {
-            (Some(_), None, None, None) => Ok(Said::Progress),
+            (Some(said), None, None, None) => Ok(Said::Progress(far(said))),
             _ => Err("the answer has no 'outcome'".to_owned()),
         };
     };
@@ -174,6 +175,24 @@ fn meant(answer: AnswerIn) -> Result<Said, String> {
     }
     let result = answer.result.map(|result| result.get().to_owned());
     Ok(Said::Ended(Ended { how, error: answer.error, after, result }))
+}
+
+/// How far a program is: a text as in the file of one that does not stay, a number, or
+/// an object of all parts. What is none of these is passed over: no task fails by it.
+fn far(said: &Value) -> Option<Progress> {
+    match said {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(done) => Some(Progress::new(done.as_u64()?, None, "")),
+        Value::Object(parts) => {
+            let number = |name: &str| parts.get(name).and_then(Value::as_u64);
+            let message = parts.get("message").and_then(Value::as_str);
+            (number("done").is_some() || message.is_some()).then(|| {
+                let (done, total) = (number("done").unwrap_or_default(), number("total"));
+                Progress::new(done, total, message.unwrap_or_default())
+            })
+        }
+        _ => None,
+    }
 }
 
 /// A line as people are shown it.
@@ -251,7 +270,20 @@ mod tests {
         assert_eq!(ended.result.as_deref(), Some("{\"a\": 12345678901234567890123}"));
         let line = r#"{"id":7,"outcome":"retry","after":"30s","error":"busy"}"#;
         assert_eq!(read(line), Ok(Said::Ended(retry)));
-        assert_eq!(read(r#"{"id":"7","progress":{"at":1}}"#), Ok(Said::Progress));
+        let far = |done, total, message: &str| Some(Progress::new(done, total, message));
+        for (said, meant) in [
+            (r#"{"done":3,"total":8,"message":"rows"}"#, far(3, Some(8), "rows")),
+            (r#"{"message":"fetching"}"#, far(0, None, "fetching")),
+            (r#""3/8 rows""#, far(3, Some(8), "rows")),
+            ("3", far(3, None, "")),
+            (r#"{"at":1}"#, None),
+            (r#"{"done":-1}"#, None),
+            ("[1]", None),
+            ("0.5", None),
+        ] {
+            let line = format!(r#"{{"id":"7","progress":{said}}}"#);
+            assert_eq!(read(&line), Ok(Said::Progress(meant)), "{said}");
+        }
         for (line, part) in [
             ("hello", "standard error"),
             ("7", "is not an answer"),

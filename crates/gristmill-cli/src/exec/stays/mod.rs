@@ -157,7 +157,7 @@ impl super::Exec {
                 }
             };
             let reply = tokio::select! {
-                reply = child.run(task.id.to_string(), line) => Some(reply),
+                reply = child.run(context, line) => Some(reply),
                 () = context.cancelled() => None,
             };
             match reply {
@@ -275,7 +275,7 @@ impl super::Exec {
         let ended = match said {
             Said::Ended(ended) => ended,
             Said::Unclear(why) => return Outcome::Error(why),
-            Said::Progress => return Outcome::Error("the program did not end it".to_owned()),
+            Said::Progress(_) => return Outcome::Error("the program did not end it".to_owned()),
         };
         let error = |ended: &line::Ended| match &ended.error {
             Some(error) => error.clone(),

@@ -35,6 +35,7 @@ class Task:
         self._lease = lease
         self._follow_ups: List[Dict[str, Any]] = []
         self._result: Any = None
+        self._said: Optional[Dict[str, Any]] = None
         self._outcome: Optional[Settlement] = None
         self._cancelled = threading.Event()
         self._lost = threading.Event()
@@ -82,6 +83,11 @@ class Task:
         said = Put(payload, **more).to_json()
         said["queue"] = queue
         self._follow_ups.append(said)
+
+    def progress(self, done: int, total: Optional[int] = None, message: str = "") -> None:
+        """Says how far it is, for whoever looks: the last word goes along with the next
+        heartbeat, at most once a second, so this may be called for every row."""
+        self._said = {"id": self.id, "done": done, "total": total, "message": message}
 
     def result(self, value: Any) -> None:
         """Returns a value, with `done`, for whoever waits for the task: anything that has a
@@ -133,6 +139,25 @@ class _Lease:
     tasks: Dict[str, Task] = field(default_factory=dict)
     lost: bool = False
 
+    def has_news(self) -> bool:
+        return any(task._said is not None for task in list(self.tasks.values()))
+
+    def take_news(self) -> List[Dict[str, Any]]:
+        """How far its tasks are, where nobody was told yet."""
+        news = []
+        for task in list(self.tasks.values()):
+            said, task._said = task._said, None
+            if said is not None:
+                news.append(said)
+        return news
+
+    def put_back(self, news: List[Dict[str, Any]]) -> None:
+        """Nobody heard of these: they are told next time, unless there is more by then."""
+        for said in news:
+            task = self.tasks.get(said["id"])
+            if task is not None and task._said is None:
+                task._said = said
+
     def over(self) -> bool:
         return self.lost or time.monotonic() > self.asked + self.length
 
@@ -168,6 +193,7 @@ class Worker:
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._turn = 0
+        self._tells = 0.0
         self.counts = {"done": 0, "failed": 0, "other": 0}
 
     def task(
@@ -393,22 +419,35 @@ class Worker:
             now = time.monotonic()
             with self._lock:
                 held = [lease for lease in self._leases.values() if not lease.over()]
-            due = [lease for lease in held if now >= lease.asked + lease.length / 4]
+            tells = now >= self._tells
+            due = [
+                lease
+                for lease in held
+                if now >= lease.asked + lease.length / 4 or (tells and lease.has_news())
+            ]
             if due:
-                self._extend(client, due)
+                self._extend(client, due, tells)
             nearest = min((lease.asked + lease.length / 4 - now for lease in held), default=0.25)
             self._ended.wait(min(0.25, max(0.02, nearest)))
 
-    def _extend(self, client: Client, due: List[_Lease]) -> None:
+    def _extend(self, client: Client, due: List[_Lease], tells: bool) -> None:
         asked = time.monotonic()
-        said = [
+        news = [one.take_news() if tells else [] for one in due]
+        if any(news):
+            self._tells = asked + 1.0
+        said: List[Dict[str, Any]] = [
             {"queue": one.queue, "token": one.token, "lease": f"{int(one.length * 1000)}ms"}
             for one in due
         ]
+        for one, told in zip(said, news):
+            if told:
+                one["progress"] = told
         try:
             answers = client.call("POST", "/v1/extensions", said, repeatable=False)
         except GristmillError as error:
             log.warning("leases could not be extended: %s", error)
+            for lease, told in zip(due, news):
+                lease.put_back(told)
             self._ended.wait(0.1)
             return
         for lease, answer in zip(due, answers):

@@ -13,6 +13,14 @@ import { sleep } from "./transport.js";
 const ERROR_LETTERS = 4000;
 const WAIT = 20_000;
 
+/** How far a task is, as it is sent. */
+interface TaskProgress {
+  readonly id: string;
+  readonly done: number;
+  readonly total: number | undefined;
+  readonly message: string;
+}
+
 /** What is left out of a settlement that a task says of itself. */
 type Said = Omit<Settlement, "id" | "token">;
 
@@ -22,6 +30,8 @@ export class Task<T = unknown> {
   readonly #ended = new AbortController();
   #followUps: FollowUp[] = [];
   #result: unknown;
+  /** @internal */
+  said: TaskProgress | undefined;
   /** @internal */
   outcome: Settlement | undefined;
   /** @internal */
@@ -88,6 +98,14 @@ export class Task<T = unknown> {
     this.#result = value;
   }
 
+  /**
+   * Says how far it is, for whoever looks: the last word goes along with the next
+   * heartbeat, at most once a second, so this may be called for every row.
+   */
+  progress(done: number, total?: number, message = ""): void {
+    this.said = { id: this.id, done, total, message };
+  }
+
   /** It succeeded. What a handler of batches says of one task itself stands. */
   done(): void {
     this.settle({ outcome: "done", followUps: this.#followUps, result: this.#result });
@@ -143,6 +161,17 @@ class Lease {
     public asked: number,
   ) {}
 
+  /** How far its tasks are, where nobody was told yet. */
+  takeNews(): TaskProgress[] {
+    const news = this.tasks.flatMap((task) => (task.said === undefined ? [] : [task.said]));
+    for (const task of this.tasks) task.said = undefined;
+    return news;
+  }
+
+  hasNews(): boolean {
+    return this.tasks.some((task) => task.said !== undefined);
+  }
+
   isOver(): boolean {
     return this.lost || performance.now() > this.asked + this.length;
   }
@@ -177,6 +206,7 @@ export class Worker {
   readonly #stopping = new AbortController();
   readonly #log: (line: string) => void;
   #turn = 0;
+  #tells = 0;
 
   constructor(client?: Client, options: WorkerOptions = {}) {
     this.client = client ?? new Client();
@@ -381,21 +411,42 @@ export class Worker {
     while (!ended.aborted) {
       const now = performance.now();
       const held = [...this.#leases].filter((lease) => !lease.isOver());
-      const due = held.filter((lease) => now >= lease.asked + lease.length / 4);
-      if (due.length > 0) await this.#extend(client, due, ended);
+      const tells = now >= this.#tells;
+      const due = held.filter(
+        (lease) => now >= lease.asked + lease.length / 4 || (tells && lease.hasNews()),
+      );
+      if (due.length > 0) await this.#extend(client, due, tells, ended);
       const nearest = held.map((lease) => lease.asked + lease.length / 4 - now);
       await sleep(Math.min(250, Math.max(20, ...(nearest.length ? [Math.min(...nearest)] : [250]))), ended);
     }
   }
 
-  async #extend(client: Client, due: readonly Lease[], ended: AbortSignal): Promise<void> {
+  async #extend(
+    client: Client,
+    due: readonly Lease[],
+    tells: boolean,
+    ended: AbortSignal,
+  ): Promise<void> {
     const asked = performance.now();
-    const said = due.map(({ queue, token, length }) => ({ queue, token, lease: `${Math.round(length)}ms` }));
+    const told = due.map((lease) => (tells ? lease.takeNews() : []));
+    if (told.some((news) => news.length > 0)) this.#tells = asked + 1000;
+    const said = due.map(({ queue, token, length }, nth) => {
+      const lease = `${Math.round(length)}ms`;
+      const progress = told[nth] ?? [];
+      return progress.length > 0 ? { queue, token, lease, progress } : { queue, token, lease };
+    });
     let answers: { outcome: string; cancelled: string[]; lost: string[] }[];
     try {
       answers = await client.call("POST", "/v1/extensions", said, { repeatable: false });
     } catch (error) {
       this.#log(`leases could not be extended: ${(error as Error).message}`);
+      // Told next time, unless there is more by then.
+      due.forEach((lease, nth) => {
+        for (const news of told[nth] ?? []) {
+          const task = lease.tasks.find((one) => one.id === news.id);
+          if (task !== undefined) task.said ??= news;
+        }
+      });
       await sleep(100, ended);
       return;
     }

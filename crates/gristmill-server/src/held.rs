@@ -54,7 +54,7 @@ pub(crate) async fn again(
         Some(lease) => lease,
         None => service.known.queues(service).await?.lease(&queue),
     };
-    let extended = service.store.extend(vec![Extension { token, lease }]).await?;
+    let extended = service.store.extend(vec![Extension::new(token, lease)]).await?;
     if !matches!(extended.first(), Some(ExtendAnswer::Extended { .. })) {
         return Ok(None);
     }

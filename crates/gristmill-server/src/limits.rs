@@ -35,6 +35,8 @@ pub(crate) const CLAIM_QUEUES: usize = 100;
 pub(crate) const FIND_KEYS: usize = 1_000;
 /// Most extensions in one call.
 pub(crate) const EXTENSIONS: usize = 1_000;
+/// Most tasks of which one extension says how far they are.
+pub(crate) const PROGRESS: usize = 1_000;
 /// Tasks on a page unless said.
 pub(crate) const PAGE: usize = 100;
 /// Most bytes of payloads on a page: it ends early rather than grow.

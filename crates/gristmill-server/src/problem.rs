@@ -60,7 +60,6 @@ kinds! {
     WRONG_HOST = 421 "wrong_host", "This service does not answer under that name.", "Use localhost, 127.0.0.1 or [::1] as the host.";
     INVALID = 422 "invalid", "Something in the request cannot be used.", "Correct the field that is named.";
     UNKNOWN_FIELD = 422 "unknown_field", "The request has a field that is not known here.", "Take the field out, or correct its name.";
-    NOT_BUILT = 422 "not_available", "This is not available in this version.", "Leave the field out; the capabilities in GET /v1 say what is there.";
     DOES_NOT_FIT = 422 "does_not_fit", "The payload does not fit the queue's contract.", "Send the fields that the contract names.";
     NOT_SUPPORTED = 422 "not_supported", "This store cannot do that.", "See the capabilities in GET /v1.";
     TOO_MANY_FAILURES = 429 "too_many_failures", "Too many wrong tokens came from this address.", "Correct the token; a right one is taken at once.";

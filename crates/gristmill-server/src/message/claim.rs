@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use gristmill::port::{Claim, ClaimedTask, ExtendAnswer, Extension, Headers, Token, WorkerId};
-use gristmill::{QueueName, TaskId};
+use gristmill::port::{
+    Claim, ClaimedTask, ExtendAnswer, Extension, Headers, TaskProgress, Token, WorkerId,
+};
+use gristmill::{Progress, QueueName, TaskId};
 use gristmill_contract::task_settings::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::fields::{millis, not_yet, queue, span, text, token, whole, worker};
+use super::fields::{id, millis, queue, span, text, token, whole, worker};
 use super::payload::PayloadOut;
 use crate::known::Queues;
-use crate::limits::{CLAIM_QUEUES, EXTENSIONS};
+use crate::limits::{CLAIM_QUEUES, EXTENSIONS, PROGRESS};
 use crate::problem::{Answer, Problem};
 
 /// Asks for tasks.
@@ -157,7 +159,34 @@ pub(crate) struct ExtensionIn {
     pub(crate) queue: String,
     token: String,
     lease: String,
-    progress: Option<Value>,
+    progress: Option<Vec<ProgressIn>>,
+}
+
+/// How far one task of the claim is.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProgressIn {
+    id: String,
+    #[serde(default)]
+    done: u64,
+    total: Option<u64>,
+    #[serde(default)]
+    message: String,
+}
+
+impl ProgressIn {
+    fn all(list: Vec<Self>) -> Answer<Vec<TaskProgress>> {
+        if list.len() > PROGRESS {
+            let why = format!("{} tasks and {PROGRESS} are allowed in a claim", list.len());
+            return Err(Problem::field("progress", why));
+        }
+        let each = list.into_iter().enumerate().map(|(at, said)| {
+            let id = id(&format!("progress[{at}].id"), &said.id)?;
+            let progress = Progress::new(said.done, said.total, &said.message);
+            Ok(TaskProgress { id, progress })
+        });
+        each.collect()
+    }
 }
 
 /// The same, where the path has the token.
@@ -166,15 +195,19 @@ pub(crate) struct ExtensionIn {
 pub(crate) struct ExtendIn {
     queue: Option<String>,
     lease: String,
-    progress: Option<Value>,
+    progress: Option<Vec<ProgressIn>>,
 }
 
 impl ExtensionIn {
     fn meant(self) -> Answer<Extension> {
         // Where a queue lives will decide who is asked; until then it must only be a name.
         queue("queue", &self.queue)?;
-        not_yet("progress", self.progress.as_ref())?;
-        Ok(Extension { token: token("token", &self.token)?, lease: span("lease", &self.lease)? })
+        let (token, lease) = (token("token", &self.token)?, span("lease", &self.lease)?);
+        Ok(Extension {
+            token,
+            lease,
+            progress: ProgressIn::all(self.progress.unwrap_or_default())?,
+        })
     }
 
     pub(crate) fn all(list: Vec<Self>) -> Answer<Vec<Extension>> {
@@ -192,8 +225,12 @@ impl ExtendIn {
         if let Some(name) = &self.queue {
             queue("queue", name)?;
         }
-        not_yet("progress", self.progress.as_ref())?;
-        Ok(Extension { token: token("token", said)?, lease: span("lease", &self.lease)? })
+        let (token, lease) = (token("token", said)?, span("lease", &self.lease)?);
+        Ok(Extension {
+            token,
+            lease,
+            progress: ProgressIn::all(self.progress.unwrap_or_default())?,
+        })
     }
 }
 
@@ -215,7 +252,7 @@ pub(crate) struct ExtensionOut {
 
 impl ExtensionOut {
     pub(crate) fn of(
-        extension: Extension,
+        extension: &Extension,
         answer: ExtendAnswer,
         now: gristmill::Timestamp,
     ) -> Self {

@@ -6,10 +6,9 @@ use gristmill::port::{Start, Token, WorkerId};
 use gristmill::{QueueName, TaskId, Timestamp};
 use gristmill_contract::duration;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 
 use crate::access::Caller;
-use crate::problem::{Answer, NOT_BUILT, Problem};
+use crate::problem::{Answer, Problem};
 
 /// A duration like `5s`.
 pub(crate) fn span(field: &str, text: &str) -> Answer<Duration> {
@@ -75,17 +74,6 @@ pub(crate) fn text(field: &str, text: String, limit: usize) -> Answer<String> {
         return Ok(text);
     };
     Err(Problem::field(field, format!("{field} {why}")))
-}
-
-/// Refuses a field of what is not built yet. Passed over in silence, its sender would
-/// wait for what never comes.
-pub(crate) fn not_yet(field: &str, said: Option<&Value>) -> Answer<()> {
-    match said {
-        None | Some(Value::Null) => Ok(()),
-        Some(_) => {
-            Err(Problem::new(&NOT_BUILT, format!("'{field}' is not available yet")).at(field))
-        }
-    }
 }
 
 /// A number that some clients send as text in a query.

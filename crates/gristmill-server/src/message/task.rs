@@ -1,6 +1,6 @@
 //! A task to be put, and a stored task as it is shown.
 
-use gristmill::port::{Headers, NewTask};
+use gristmill::port::{Headers, NewTask, ProgressView};
 use gristmill::{Encoding, Payload, Task, Timestamp};
 use gristmill_contract::base64;
 use gristmill_contract::task_settings::{Said, Wrong, shown};
@@ -139,6 +139,8 @@ pub(crate) struct TaskOut<'a> {
     prev_run_at: Option<String>,
     claimed_at: Option<String>,
     lease: Option<LeaseOut<'a>>,
+    /// How far it is, while it runs and its handler says so.
+    progress: Option<ProgressOut<'a>>,
     cancel_requested: bool,
     failed_at: Option<String>,
     error: Option<&'a str>,
@@ -184,6 +186,30 @@ struct LeaseOut<'a> {
     slot: Option<u32>,
 }
 
+/// How far a running task is.
+#[derive(Debug, Serialize)]
+struct ProgressOut<'a> {
+    done: u64,
+    total: Option<u64>,
+    percent: Option<u8>,
+    message: &'a str,
+    /// When the store heard of it.
+    at: String,
+}
+
+impl<'a> ProgressOut<'a> {
+    fn of(task: &'a Task) -> Option<Self> {
+        let ProgressView { progress, at } = task.lease.as_ref()?.progress.as_ref()?;
+        Some(ProgressOut {
+            done: progress.done(),
+            total: progress.total(),
+            percent: progress.percent(),
+            message: progress.message(),
+            at: at.to_string(),
+        })
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct AttemptOut<'a> {
     worker: &'a str,
@@ -227,6 +253,7 @@ impl<'a> TaskOut<'a> {
                 until: lease.until.to_string(),
                 slot: lease.slot,
             }),
+            progress: ProgressOut::of(task),
             cancel_requested: task.cancel_requested,
             failed_at: instant(task.failed_at),
             error: task.error.as_deref(),

@@ -41,7 +41,7 @@ async fn extend(
     // Before the store is asked, so that nobody is told of a later end than it has.
     let now = now();
     let answers = prolonged(service, caller, &extensions).await?;
-    let each = extensions.into_iter().zip(answers);
+    let each = extensions.iter().zip(answers);
     Ok(each.map(|(extension, answer)| ExtensionOut::of(extension, answer, now)).collect())
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn prolonged(
         foreign.push(is_foreign(service, caller, extension.token).await?);
     }
     let ours = extensions.iter().zip(&foreign).filter(|(_, foreign)| !**foreign);
-    let ours: Vec<Extension> = ours.map(|(extension, _)| *extension).collect();
+    let ours: Vec<Extension> = ours.map(|(extension, _)| extension.clone()).collect();
     let answers = if ours.is_empty() { Vec::new() } else { service.store.extend(ours).await? };
     let mut answers = answers.into_iter();
     let each = foreign.into_iter().map(|foreign| {

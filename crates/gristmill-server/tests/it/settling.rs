@@ -121,8 +121,41 @@ async fn leases_are_extended_by_token() {
     assert_eq!(answer["cancelled"], json!([id]));
     let settled = json!([{ "id": id, "token": token, "outcome": "cancelled" }]).to_string();
     assert_eq!(site.post("/v1/settlements", &settled).await.json()[0]["became"], "cancelled");
-    let progress =
-        json!([{ "queue": "a", "token": token, "lease": "5m", "progress": 1 }]).to_string();
-    let refused = site.post("/v1/extensions", &progress).await;
-    assert_eq!(refused.problem(), (422, "not_available".to_owned(), "[0].progress".to_owned()));
+}
+
+#[tokio::test]
+async fn how_far_a_task_is_travels_with_an_extension() {
+    let site = Site::with(&["a"]).await;
+    let claim = claimed(&site, 2).await;
+    let (token, id) = (token(&claim), claim["tasks"][0]["id"].as_str().unwrap().to_owned());
+    let shown = async || site.get(&format!("/v1/tasks/{id}")).await.json()["progress"].clone();
+    assert_eq!(shown().await, Value::Null);
+    let said = json!([{ "id": id, "done": 3, "total": 12, "message": "rows" }]);
+    let asked = json!([{ "queue": "a", "token": token, "lease": "5m", "progress": said }]);
+    let answers = site.post("/v1/extensions", &asked.to_string()).await.json();
+    assert_eq!(answers[0]["outcome"], "extended");
+    let progress = shown().await;
+    assert_eq!((&progress["done"], &progress["total"]), (&json!(3), &json!(12)));
+    assert_eq!((&progress["percent"], &progress["message"]), (&json!(25), &json!("rows")));
+    assert!(progress["at"].is_string(), "{progress}");
+    // By the path, and in a list.
+    let said = json!({ "lease": "5m", "progress": [{ "id": id, "message": "last" }] }).to_string();
+    site.post(&format!("/v1/claims/{token}/extend"), &said).await;
+    let listed = site.get("/v1/tasks?state=processing&order=oldest").await.json();
+    assert_eq!(listed["tasks"][0]["progress"]["message"], "last");
+    assert_eq!(listed["tasks"][0]["progress"]["total"], Value::Null);
+    assert_eq!(listed["tasks"][1]["progress"], Value::Null, "its neighbour said nothing");
+    // Another claim's task is not this one's to speak of; a wrong one is named.
+    let stale = json!({ "lease": "5m", "progress": [{ "id": id, "done": 9 }] }).to_string();
+    let lost = site.post(&format!("/v1/claims/{}/extend", "0".repeat(32)), &stale).await;
+    assert_eq!(lost.json()["outcome"], "lease_lost");
+    assert_eq!(shown().await["done"], 0);
+    let wrong =
+        json!([{ "queue": "a", "token": token, "lease": "5m", "progress": [{ "id": "x" }] }]);
+    let refused = site.post("/v1/extensions", &wrong.to_string()).await.problem();
+    assert_eq!((refused.0, refused.2.as_str()), (422, "[0].progress[0].id"));
+    // Over with the attempt.
+    let settled = json!([{ "id": id, "token": token, "outcome": "error", "error": "no" }]);
+    site.post("/v1/settlements", &settled.to_string()).await;
+    assert_eq!(shown().await, Value::Null);
 }

@@ -9,7 +9,7 @@ mod timeline;
 
 use axum::http::header;
 use gristmill::port::put::PARENT;
-use gristmill::port::{Action, Ending, KeyStanding};
+use gristmill::port::{Action, Ending, KeyStanding, ProgressView};
 use gristmill::{Task, TaskId, TaskState};
 use gristmill_contract::task_settings;
 use maud::{Markup, html};
@@ -51,6 +51,7 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
             a href=(view.href_with("tasks", &query([("queue", Some(task.queue.as_str()))]))) { (task.queue) }
         }
         h1 { "Task " (id) " " (pill::task(&task, view.now)) }
+        (progress(&view, &task))
         @if view.viewer.may_act { (actions(&view, &task)) }
         @if let Some(error) = &task.error {
             section aria-labelledby="error" {
@@ -87,6 +88,22 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
         }
     };
     Ok(layout::page(&view, &Frame::of(Section::Tasks, &title), &body))
+}
+
+/// How far it is, while it runs and its handler says so.
+fn progress(view: &View, task: &Task) -> Markup {
+    let said = task.lease.as_ref().and_then(|lease| lease.progress.as_ref());
+    html! {
+        @if let Some(ProgressView { progress, at }) = said {
+            @if let Some(percent) = progress.percent() {
+                progress max="100" value=(percent) aria-label="How far it is" { (percent) " %" }
+            }
+            p.scope {
+                @if let Some(percent) = progress.percent() { (percent) " %: " }
+                (progress) ", said " (instant(*at, view.now))
+            }
+        }
+    }
 }
 
 fn checkpoint(kept: &[u8]) -> Markup {

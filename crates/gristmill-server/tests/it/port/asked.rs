@@ -41,7 +41,7 @@ pub(crate) fn asked(verb: &str, about: &About<'_>) -> Value {
             ClaimRequest { queue, max: 1, lease, worker, source, token }.write()
         }
         "settle" => vec![Settlement::new(id(about.claimed), token, Outcome::Done)].write(),
-        "extend" => vec![Extension { token, lease: 5 * MINUTE }].write(),
+        "extend" => vec![Extension::new(token, 5 * MINUTE)].write(),
         "checkpoint" => {
             let state = Kept::from(b"state".to_vec());
             vec![Checkpoint { id: id(about.claimed), token, state }].write()

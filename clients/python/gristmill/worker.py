@@ -87,7 +87,12 @@ class Task:
     def progress(self, done: int, total: Optional[int] = None, message: str = "") -> None:
         """Says how far it is, for whoever looks: the last word goes along with the next
         heartbeat, at most once a second, so this may be called for every row."""
-        self._said = {"id": self.id, "done": done, "total": total, "message": message}
+        self._said = {
+            "id": self.id,
+            "done": _whole(done),
+            "total": None if total is None else _whole(total),
+            "message": str(message)[:1000],
+        }
 
     def result(self, value: Any) -> None:
         """Returns a value, with `done`, for whoever waits for the task: anything that has a
@@ -462,6 +467,11 @@ class Worker:
                     task = lease.tasks.get(id)
                     if task is not None:
                         getattr(task, name).set()
+
+
+def _whole(number: float) -> int:
+    """A number that the service takes: what it refused would cost the lease."""
+    return max(0, min(int(number), 2**53 - 1))
 
 
 def _cut(text: str) -> str:

@@ -103,7 +103,12 @@ export class Task<T = unknown> {
    * heartbeat, at most once a second, so this may be called for every row.
    */
   progress(done: number, total?: number, message = ""): void {
-    this.said = { id: this.id, done, total, message };
+    this.said = {
+      id: this.id,
+      done: whole(done),
+      total: total === undefined ? undefined : whole(total),
+      message: String(message).slice(0, 1000),
+    };
   }
 
   /** It succeeded. What a handler of batches says of one task itself stands. */
@@ -504,6 +509,12 @@ function trace(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const own = error.stack ?? `${error.name}: ${error.message}`;
   return error.cause === undefined ? own : `${own}\ncaused by ${trace(error.cause)}`;
+}
+
+/** A number that the service takes: what it refused would cost the lease. */
+function whole(number: number): number {
+  const most = Number.MAX_SAFE_INTEGER;
+  return Number.isFinite(number) ? Math.min(Math.max(0, Math.trunc(number)), most) : 0;
 }
 
 /** The beginning and the end of a text that is too long. */

@@ -17,7 +17,7 @@ use gristmill::Error;
 use gristmill::port::{ClaimedTask, Token};
 use gristmill::worker::Context;
 
-use super::far::ProgressFile;
+use super::progress_file::ProgressFile;
 use crate::stderr;
 
 /// The most that is read of a file: more than any store keeps, so that it is refused

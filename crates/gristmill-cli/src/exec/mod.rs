@@ -11,13 +11,13 @@
 //! ([`crate::hook`]).
 
 mod broken;
-mod far;
 mod group;
 mod handler;
 mod how;
 mod input;
 mod kept;
 mod output;
+mod progress_file;
 mod runs;
 mod starter;
 mod stays;
@@ -41,13 +41,13 @@ use tokio::process::Command;
 use crate::hook::Verdict;
 use crate::stderr;
 pub(crate) use broken::{Broken, BrokenHandler};
-use far::ProgressFile;
 use group::Group;
 pub(crate) use group::Leaving;
 pub(crate) use handler::become_one;
 pub(crate) use how::{How, Means, Told};
 use kept::{KeptFile, KeptFiles};
 use output::Output;
+use progress_file::ProgressFile;
 pub(crate) use runs::Runs;
 pub(crate) use stays::{Closing, Stays};
 use tail::Tail;

@@ -283,7 +283,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::claim::{ClaimIn, ExtendIn, ExtensionIn};
+    use crate::message::claim::{ClaimIn, ExtendIn, ExtensionIn, ProgressIn};
     use crate::message::queue::{ByIn, QueueIn};
     use crate::message::settle::SettlementIn;
     use crate::message::task::TaskIn;
@@ -335,6 +335,7 @@ mod tests {
             ("Claim", fields::<ClaimIn>()),
             ("Extension", fields::<ExtensionIn>()),
             ("Extend", fields::<ExtendIn>()),
+            ("TaskProgress", fields::<ProgressIn>()),
             ("Settlement", fields::<SettlementIn>()),
             ("QueueSettings", fields::<QueueIn>()),
             ("By", fields::<ByIn>()),

@@ -104,8 +104,7 @@ async fn puts_that_come_behind_one_without_an_answer_are_answered_in_time() {
     };
     let others = async {
         // It has an answer only when the first put was sent long ago.
-        let nobodys =
-            Extension { token: Token::from_bytes([7; 16]), lease: Duration::from_secs(1) };
+        let nobodys = Extension::new(Token::from_bytes([7; 16]), Duration::from_secs(1));
         refused("extend", store.extend(vec![nobodys])).await;
         let begun = Instant::now();
         futures_util::future::join_all((1..9).map(one)).await;

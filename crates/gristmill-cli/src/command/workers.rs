@@ -149,12 +149,7 @@ fn word_text(word: &Assignment) -> String {
     format!("the manager of term {} said {when}: {told}", word.term)
 }
 
-fn as_json(
-    view: &WorkerView,
-    word: Option<&Assignment>,
-    quiet: bool,
-    running: &[Task],
-) -> Value {
+fn as_json(view: &WorkerView, word: Option<&Assignment>, quiet: bool, running: &[Task]) -> Value {
     let report = &view.report;
     let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let queues: Vec<&str> = report.queues.iter().map(|queue| queue.as_str()).collect();

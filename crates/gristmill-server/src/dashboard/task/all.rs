@@ -19,7 +19,7 @@ use crate::problem::{Answer, Problem, TOO_MANY_OPERATIONS};
 use crate::service::Service;
 
 /// How long is counted, where no kept number says how many there are.
-const COUNTS: Duration = Duration::from_millis(250);
+const COUNTS: Duration = Duration::from_millis(50);
 
 /// How many match.
 pub(crate) struct Count {

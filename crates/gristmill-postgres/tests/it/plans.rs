@@ -9,7 +9,9 @@ use gristmill_postgres::tokio_postgres::types::{ToSql, Type};
 use gristmill_postgres::tokio_postgres::{self, AsyncMessage, Client, NoTls};
 use serde_json::Value;
 
-use crate::support::{application, database_within, declare, put, stats, store, task};
+use crate::support::{
+    application, claim, database_within, declare, keyed, put, stats, store, task,
+};
 
 /// A queue whose due tasks stand behind what may not cost anything.
 const BACKLOG: &str = include_str!("backlog.sql");
@@ -176,6 +178,48 @@ async fn visited(url: &str, call: &str, answers: usize) -> f64 {
         }
     }
     visited
+}
+
+/// However old the statistics are: of blocked tasks those that are blocked, and of a queue
+/// its own, beside a look at a bounded number of others.
+#[tokio::test]
+async fn a_page_visits_what_its_filter_names() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    let client = application(&database.url()).await;
+    client
+        .batch_execute("ALTER TABLE gristmill.task SET (autovacuum_enabled = false)")
+        .await
+        .unwrap();
+    client.batch_execute("VACUUM ANALYZE gristmill.task").await.unwrap();
+    for queue in ["before", "asked", "behind"] {
+        declare(&store, queue, SettingsPatch::default()).await;
+    }
+    let many = || vec![task("x"); 10_000];
+    let keys = || (0..100).map(|n| keyed(&n.to_string())).collect();
+    put(&store, "before", many()).await;
+    put(&store, "asked", keys()).await;
+    assert_eq!(claim(&store, "asked", 100).await.tasks.len(), 100);
+    put(&store, "asked", keys()).await;
+    put(&store, "asked", vec![task("x"); 200]).await;
+    put(&store, "behind", many()).await;
+    let number = "(SELECT number FROM gristmill.queue WHERE name = 'asked')";
+    let mut dear = Vec::new();
+    for statistics in ["old", "new"] {
+        for (queue, blocked) in [("NULL", "true"), (number, "true"), (number, "NULL")] {
+            let call = format!(
+                "SELECT * FROM gristmill.look(9223372036854775807, true, 10, 10000, '{{pending}}',
+                     {queue}, NULL, NULL, NULL, NULL, NULL, NULL, {blocked}, NULL, NULL, 200000)
+                  WHERE cardinality(ids) = 10"
+            );
+            let visited = visited(&database.url(), &call, 1).await;
+            if visited >= 1_000.0 {
+                dear.push(format!("{statistics} statistics, {queue}, {blocked}: {visited} rows"));
+            }
+        }
+        client.batch_execute("VACUUM ANALYZE gristmill.task").await.unwrap();
+    }
+    assert_eq!(dear, [""; 0]);
 }
 
 /// Whatever else is being worked on, and however old the statistics are.

@@ -211,6 +211,8 @@ async fn new_tables_are_granted_to_the_role_of_programs() {
             "DROP TABLE gristmill.bound, gristmill.subject_failed, gristmill.subject_sweep CASCADE;
              DROP INDEX gristmill.task_grp_id, gristmill.task_source_id,
                  gristmill.failed_grp_id, gristmill.failed_source_id;
+             ALTER TABLE gristmill.delta DROP COLUMN waits;
+             ALTER TABLE gristmill.minute DROP COLUMN waits;
              DELETE FROM gristmill.migration WHERE version >= 2",
         )
         .unwrap();

@@ -10,6 +10,8 @@ use crate::store::Inner;
 use crate::wire::At;
 
 /// Most entries of an index that are read for a page because none has them by their ids.
+/// A queue with more is walked to. An index of queues and ids would lead to it at once, and
+/// cost every put 0.7 microseconds (2.8 of bare inserts) and a fifth more of the log.
 const READ: i64 = 200_000;
 
 /// What a look found.

@@ -83,6 +83,9 @@ async fn a_claim_in_a_transaction_unblocks_what_it_meets_and_holds_no_chore() {
     let (client, other) = (application(&database.url()).await, application(&database.url()).await);
     missed(&client, &other).await;
     client.batch_execute("DELETE FROM gristmill.chore").await.unwrap();
+    // Something to fold also when a claim before has done that chore.
+    let beside = "SELECT gristmill.add_queue('beside'); SELECT * FROM gristmill.enqueue('beside', '1')";
+    client.batch_execute(beside).await.unwrap();
     other.batch_execute("BEGIN").await.unwrap();
     let claim = "SELECT id FROM gristmill.claim('q')";
     other.query(claim, &[]).await.unwrap();

@@ -31,7 +31,9 @@ impl Progress {
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
-        let message = cut(&message, Self::MESSAGE_BYTES).trim_end().to_owned();
+        // Again at both ends: what ended lines is a space now, and what is read back must
+        // be what was said.
+        let message = cut(&message, Self::MESSAGE_BYTES).trim().to_owned();
         Progress { done: done.min(MOST), total: total.map(|total| total.min(MOST)), message }
     }
 
@@ -138,6 +140,7 @@ mod tests {
             ("fetching 3/4", 0, None, "fetching 3/4", "fetching 3/4"),
             ("-1/4 of it", 0, None, "-1/4 of it", "-1/4 of it"),
             ("1/", 0, None, "1/", "1/"),
+            ("3/4 \u{1}\u{7f} rows", 3, Some(4), "rows", "3/4 rows"),
         ] {
             let read: Progress = text.parse().unwrap();
             assert_eq!((read.done, read.total, read.message()), (done, total, message), "{text}");

@@ -84,7 +84,8 @@ async fn a_claim_in_a_transaction_unblocks_what_it_meets_and_holds_no_chore() {
     missed(&client, &other).await;
     client.batch_execute("DELETE FROM gristmill.chore").await.unwrap();
     // Something to fold also when a claim before has done that chore.
-    let beside = "SELECT gristmill.add_queue('beside'); SELECT * FROM gristmill.enqueue('beside', '1')";
+    let beside =
+        "SELECT gristmill.add_queue('beside'); SELECT * FROM gristmill.enqueue('beside', '1')";
     client.batch_execute(beside).await.unwrap();
     other.batch_execute("BEGIN").await.unwrap();
     let claim = "SELECT id FROM gristmill.claim('q')";

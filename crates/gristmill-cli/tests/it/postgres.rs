@@ -95,8 +95,8 @@ fn speaker(statement: &str) -> String {
     let role = if names("enqueue enqueue_many wake result") {
         "put"
     } else if names(
-        "claim complete complete_many error retry fail release extend checkpoint requeue_expired \
-         maintain",
+        "claim complete complete_many error retry fail release extend checkpoint progress \
+         requeue_expired maintain",
     ) {
         "work"
     } else if names("stats schedules")

@@ -1346,9 +1346,9 @@ BEGIN
         -- It may run out before the others look again by themselves.
         PERFORM pg_notify('gristmill.wake', '!');
     END IF;
-    v_due := ARRAY[v_now - interval '100 milliseconds', v_now - interval '1 second',
-                   v_now - interval '10 seconds', v_now - interval '1 minute',
-                   v_now - interval '10 minutes', v_now - interval '1 hour'];
+    v_due := ARRAY[v_now - interval '1 hour', v_now - interval '10 minutes',
+                   v_now - interval '1 minute', v_now - interval '10 seconds',
+                   v_now - interval '1 second', v_now - interval '100 milliseconds'];
     -- The tasks leave `task`, stand in the lease and are answered in one
     -- statement: each is read once and written once.
     RETURN QUERY
@@ -1382,14 +1382,22 @@ BEGIN
     ), counted AS (
         INSERT INTO gristmill.delta (at, queue, ready, delayed, processing, claimed, waits)
         SELECT v_now, v_queue.number, v_delayed - w.n, -v_delayed, w.n, w.n,
-               ARRAY[w.a, w.b - w.a, w.c - w.b, w.d - w.c, w.e - w.d, w.f - w.e, w.n - w.f]
-          FROM (SELECT count(*)::integer AS n,
-                       count(*) FILTER (WHERE g.run_at >= v_due[1])::integer AS a,
-                       count(*) FILTER (WHERE g.run_at >= v_due[2])::integer AS b,
-                       count(*) FILTER (WHERE g.run_at >= v_due[3])::integer AS c,
-                       count(*) FILTER (WHERE g.run_at >= v_due[4])::integer AS d,
-                       count(*) FILTER (WHERE g.run_at >= v_due[5])::integer AS e,
-                       count(*) FILTER (WHERE g.run_at >= v_due[6])::integer AS f
+               -- Mostly all of a batch waited about as long: then no row is looked at by
+               -- each bound.
+               CASE WHEN width_bucket(w.first, v_due) = width_bucket(w.last, v_due)
+                    THEN array_fill(0, ARRAY[6 - width_bucket(w.first, v_due)]) || w.n
+                         || array_fill(0, ARRAY[width_bucket(w.first, v_due)])
+                    ELSE (SELECT ARRAY[b.a, b.b - b.a, b.c - b.b, b.d - b.c, b.e - b.d,
+                                       b.f - b.e, w.n - b.f]
+                            FROM (SELECT
+                       count(*) FILTER (WHERE g.run_at >= v_due[6])::integer AS a,
+                       count(*) FILTER (WHERE g.run_at >= v_due[5])::integer AS b,
+                       count(*) FILTER (WHERE g.run_at >= v_due[4])::integer AS c,
+                       count(*) FILTER (WHERE g.run_at >= v_due[3])::integer AS d,
+                       count(*) FILTER (WHERE g.run_at >= v_due[2])::integer AS e,
+                       count(*) FILTER (WHERE g.run_at >= v_due[1])::integer AS f
+                  FROM gone g) b) END
+          FROM (SELECT count(*)::integer AS n, min(g.run_at) AS first, max(g.run_at) AS last
                   FROM gone g) w
     ), seen AS (
         -- What was put meanwhile in transactions that are committed by now is

@@ -22,6 +22,7 @@ pub mod naming;
 #[cfg(feature = "yaml")]
 pub mod read;
 pub mod schema;
+mod setting_value;
 pub mod settings;
 pub mod task_settings;
 mod text;

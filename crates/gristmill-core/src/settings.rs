@@ -13,7 +13,7 @@ pub use crate::setting_values::{
 pub struct SettingsError(pub String);
 
 macro_rules! settings {
-    ($( $(#[$doc:meta])* $name:ident : $type:ty = $default:expr ; )+) => {
+    ($( $(#[$doc:meta])* $name:ident ( $($word:literal),+ ) : $type:ty = $default:expr ; )+) => {
         /// A queue's settings in force.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[non_exhaustive]
@@ -51,6 +51,9 @@ macro_rules! settings {
             /// Every setting's name.
             pub const NAMES: &'static [&'static str] = &[$( stringify!($name) ),+];
 
+            /// Every word that people say of settings: of one with parts, a word each.
+            pub const WORDS: &'static [&'static str] = &[$( $($word),+ ),+];
+
             /// Which settings differ, with both values in words.
             #[must_use]
             pub fn differences(&self, other: &Settings) -> Vec<(&'static str, String, String)> {
@@ -68,70 +71,81 @@ macro_rules! settings {
     };
 }
 
-settings! {
-    /// How long a claim lasts unless extended.
-    lease: Duration = Duration::from_secs(60);
-    /// How long a handler may take.
-    timeout: Duration = Duration::from_secs(15 * 60);
-    /// Attempts before a task fails; `None` is without limit.
-    max_attempts: Option<u32> = Some(5);
-    /// The wait after an error.
-    backoff: Backoff = Backoff::default();
-    /// How long a caller's id is remembered.
-    id_window: Duration = Duration::from_secs(24 * 3600);
-    /// How long done and resolved tasks are kept for reading; `None` is not.
-    keep_done: Option<Duration> = None;
-    /// How long what a handler returned is kept, also where done tasks are not;
-    /// `None` is as long as its done task.
-    keep_result: Option<Duration> = None;
-    /// How long failed tasks are kept; `None` is for ever.
-    keep_failed: Option<Duration> = None;
-    /// What an acknowledgement survives.
-    durability: Durability = Durability::Full;
-    /// What a claim survives.
-    claims: Claims = Claims::Async;
-    /// What counts as a duplicate.
-    unique: Unique = Unique::Pending;
-    /// What a duplicate does.
-    on_duplicate: OnDuplicate = OnDuplicate::Skip;
-    /// How far postponing may go past the first put; `None` is ten delays.
-    postpone_max: Option<Duration> = None;
-    /// For so long after the last put of a key another one is a duplicate, also when
-    /// its task is gone; `None` is not at all.
-    unique_for: Option<Duration> = None;
-    /// Most pending tasks; `None` is without limit.
-    capacity: Option<u64> = None;
-    /// Tasks a processor claims at once.
-    batch_size: u32 = 100;
-    /// Tell handlers how many of their group run.
-    count: bool = false;
-    /// Most of a group that may run at once, each with a number below it.
-    slots: Option<u32> = None;
-    /// Most tasks under lease at once, over all workers; `None` is without limit.
-    concurrency: Option<u32> = None;
-    /// Whether that is of the queue, or of each group.
-    concurrency_per: Per = Per::Queue;
-    /// Most tasks claimed in a time, over all workers; `None` is without limit.
-    rate: Option<Rate> = None;
-    /// Most at once after a pause; `None` is what the rate brings in a second.
-    burst: Option<u32> = None;
-    /// Whether the rate is of the queue, or of each group.
-    rate_per: Per = Per::Queue;
-    /// Between whom claims take turns.
-    fair: Fair = Fair::None;
-    /// Least processors the manager leaves on this queue.
-    processors_min: u32 = 0;
-    /// Most processors on this queue; `None` is without limit.
-    processors_max: Option<u32> = None;
-    /// This queue's share when processors are short.
-    processors_weight: u32 = 1;
-    /// The manager's target: drained within this time.
-    drain_within: Option<Duration> = None;
-    /// Alert when a ready task waited longer.
-    max_wait: Option<Duration> = None;
-    /// The table this queue's keys refer to.
-    bind: Option<Binding> = None;
+/// The table of a queue's settings: `with_settings!(made)` hands it to the macro `made`, so
+/// that whoever reads, writes or shows settings has all of them and names none. A setting is
+/// its name in code and in stores; the words by which people say it, several where it has
+/// parts; its type and its default.
+#[macro_export]
+macro_rules! with_settings {
+    ($made:ident) => {
+        $made! {
+            /// How long a claim lasts unless extended.
+            lease("lease"): Duration = Duration::from_secs(60);
+            /// How long a handler may take.
+            timeout("timeout"): Duration = Duration::from_secs(15 * 60);
+            /// Attempts before a task fails; `None` is without limit.
+            max_attempts("max_attempts"): Option<u32> = Some(5);
+            /// The wait after an error.
+            backoff("backoff.base", "backoff.cap", "backoff.jitter"): Backoff = Backoff::default();
+            /// How long a caller's id is remembered.
+            id_window("id_window"): Duration = Duration::from_secs(24 * 3600);
+            /// How long done and resolved tasks are kept for reading; `None` is not.
+            keep_done("keep_done"): Option<Duration> = None;
+            /// How long what a handler returned is kept, also where done tasks are not;
+            /// `None` is as long as its done task.
+            keep_result("keep_result"): Option<Duration> = None;
+            /// How long failed tasks are kept; `None` is for ever.
+            keep_failed("keep_failed"): Option<Duration> = None;
+            /// What an acknowledgement survives.
+            durability("durability"): Durability = Durability::Full;
+            /// What a claim survives.
+            claims("claims"): Claims = Claims::Async;
+            /// What counts as a duplicate.
+            unique("unique"): Unique = Unique::Pending;
+            /// What a duplicate does.
+            on_duplicate("on_duplicate"): OnDuplicate = OnDuplicate::Skip;
+            /// How far postponing may go past the first put; `None` is ten delays.
+            postpone_max("postpone_max"): Option<Duration> = None;
+            /// For so long after the last put of a key another one is a duplicate, also when
+            /// its task is gone; `None` is not at all.
+            unique_for("unique_for"): Option<Duration> = None;
+            /// Most pending tasks; `None` is without limit.
+            capacity("capacity"): Option<u64> = None;
+            /// Tasks a processor claims at once.
+            batch_size("batch_size"): u32 = 100;
+            /// Tell handlers how many of their group run.
+            count("count"): bool = false;
+            /// Most of a group that may run at once, each with a number below it.
+            slots("slots"): Option<u32> = None;
+            /// Most tasks under lease at once, over all workers; `None` is without limit.
+            concurrency("concurrency"): Option<u32> = None;
+            /// Whether that is of the queue, or of each group.
+            concurrency_per("concurrency_per"): Per = Per::Queue;
+            /// Most tasks claimed in a time, over all workers; `None` is without limit.
+            rate("rate"): Option<Rate> = None;
+            /// Most at once after a pause; `None` is what the rate brings in a second.
+            burst("burst"): Option<u32> = None;
+            /// Whether the rate is of the queue, or of each group.
+            rate_per("rate_per"): Per = Per::Queue;
+            /// Between whom claims take turns.
+            fair("fair"): Fair = Fair::None;
+            /// Least processors the manager leaves on this queue.
+            processors_min("processors.min"): u32 = 0;
+            /// Most processors on this queue; `None` is without limit.
+            processors_max("processors.max"): Option<u32> = None;
+            /// This queue's share when processors are short.
+            processors_weight("processors.weight"): u32 = 1;
+            /// The manager's target: drained within this time.
+            drain_within("drain_within"): Option<Duration> = None;
+            /// Alert when a ready task waited longer.
+            max_wait("max_wait"): Option<Duration> = None;
+            /// The table this queue's keys refer to.
+            bind("bind.table", "bind.column"): Option<Binding> = None;
+        }
+    };
 }
+
+with_settings!(settings);
 
 /// Shortest lease: below it a heartbeat could not be sent in time.
 pub const LEASE_MIN: Duration = Duration::from_millis(100);

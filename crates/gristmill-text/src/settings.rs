@@ -124,10 +124,9 @@ macro_rules! by_word {
 }
 by_word!(Unique, OnDuplicate, Durability, Claims, Per, Fair);
 
-/// Makes both directions from one list. The exhaustive pattern in `write`
-/// does not compile when a setting is missing here.
+/// Makes both directions from the table of settings.
 macro_rules! fields {
-    ($($name:ident),+ $(,)?) => {
+    ($( $(#[$doc:meta])* $name:ident ( $($word:literal),+ ) : $type:ty = $default:expr ; )+) => {
         /// What the patch says.
         #[must_use]
         pub fn write(patch: &SettingsPatch) -> Value {
@@ -161,11 +160,7 @@ macro_rules! fields {
         }
     };
 }
-fields! {
-    lease, timeout, max_attempts, backoff, id_window, keep_done, keep_result, keep_failed, durability, claims,
-    unique, on_duplicate, postpone_max, unique_for, capacity, batch_size, count, slots, concurrency,
-    concurrency_per, rate, burst, rate_per, fair, processors_min, processors_max, processors_weight, drain_within, max_wait, bind,
-}
+gristmill_core::with_settings!(fields);
 
 #[cfg(test)]
 mod tests {

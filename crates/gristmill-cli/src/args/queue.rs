@@ -1,6 +1,7 @@
 //! What was typed after `queue`.
 
 use clap::{Args, Subcommand};
+use gristmill_contract::settings;
 
 const ADD: &str = "\
 Examples:
@@ -8,13 +9,7 @@ Examples:
   gristmill queue add emails max_attempts=3 timeout=30s backoff.base=5s
   gristmill queue add syncs unique=active capacity=10000 keep_done=7d
   gristmill queue add exports concurrency=2 concurrency_per=group
-  gristmill queue add calls rate=100/minute burst=10
-
-Settings: lease, timeout, max_attempts, backoff.base, backoff.cap, backoff.jitter, id_window,
-keep_done, keep_result, keep_failed, durability, claims, unique, on_duplicate, postpone_max,
-unique_for, capacity, batch_size, count, slots, concurrency, concurrency_per, rate, burst, rate_per, fair,
-processors.min, processors.max, processors.weight, drain_within, max_wait, bind.table,
-bind.column.";
+  gristmill queue add calls rate=100/minute burst=10";
 
 const SET: &str = "\
 Examples:
@@ -32,11 +27,15 @@ Examples:
   gristmill queue list
   gristmill queue list --json";
 
+fn add_help() -> String {
+    format!("{ADD}\n\nSettings: {}.", settings::NAMES.join(", "))
+}
+
 /// `queue`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
     /// Declare a queue, or say its settings anew
-    #[command(after_help = ADD)]
+    #[command(after_help = add_help())]
     Add(QueueAddArgs),
     /// Change settings by hand; wins until reset
     #[command(after_help = SET)]

@@ -39,6 +39,7 @@ mod round_trip;
 mod schedules;
 mod secret;
 mod served_store;
+mod settings_page;
 mod shell_page;
 mod shell_worker;
 mod silent_store;

@@ -27,15 +27,17 @@ fn a_manager_moves_the_processors_that_all_queues_share() {
         let processors = &workers()[0]["processors"];
         let of_emails =
             processors.as_array().into_iter().flatten().filter(|p| p["queue"] == "emails");
-        workers()[0]["follows_term"] == 1 && of_emails.count() == 2
+        workers()[0]["follows_term"].as_u64() >= Some(1) && of_emails.count() == 2
     });
     let worker = workers()[0].clone();
+    // Where the machine is slow, the manager may have had to be elected again.
+    let term = &worker["follows_term"];
     assert_eq!(worker["processors"].as_array().unwrap().len(), 4, "{worker}");
     assert_eq!(worker["assigned"], json!([{ "queue": "emails", "processors": 2 }]));
-    assert_eq!((&worker["manager_term"], &worker["stopping"]), (&json!(1), &json!(false)));
+    assert_eq!((&worker["manager_term"], &worker["stopping"]), (term, &json!(false)));
     assert_eq!(worker["queues"], json!(["emails", "reports"]));
     let table = place.ok(&["workers"]);
-    for part in ["worker", "serving", "2 emails, 2 rotating", "the manager of term 1 said"] {
+    for part in ["worker", "serving", "2 emails, 2 rotating", "the manager of term "] {
         assert!(table.contains(part), "{table}");
     }
     assert!(table.contains("2 processors for emails"), "{table}");

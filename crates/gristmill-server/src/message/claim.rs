@@ -10,7 +10,7 @@ use gristmill_contract::task_settings::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::fields::{id, millis, queue, span, text, token, whole, worker};
+use super::fields::{counted, id, millis, queue, span, text, token, whole, worker};
 use super::payload::PayloadOut;
 use crate::known::Queues;
 use crate::limits::{CLAIM_QUEUES, EXTENSIONS, PROGRESS};
@@ -167,8 +167,9 @@ pub(crate) struct ExtensionIn {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProgressIn {
     id: String,
-    #[serde(default)]
-    done: u64,
+    #[serde(default, deserialize_with = "counted")]
+    done: Option<u64>,
+    #[serde(default, deserialize_with = "counted")]
     total: Option<u64>,
     #[serde(default)]
     message: String,
@@ -182,7 +183,7 @@ impl ProgressIn {
         }
         let each = list.into_iter().enumerate().map(|(at, said)| {
             let id = id(&format!("progress[{at}].id"), &said.id)?;
-            let progress = Progress::new(said.done, said.total, &said.message);
+            let progress = Progress::new(said.done.unwrap_or(0), said.total, &said.message);
             Ok(TaskProgress { id, progress })
         });
         each.collect()

@@ -100,6 +100,21 @@ pub(crate) fn whole<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<usize
     found.map(Some).ok_or_else(wrong)
 }
 
+/// How many of something there are, for people to look at: a whole number of any size and
+/// however it is written. Who counts further than can be told must not lose a lease by it.
+pub(crate) fn counted<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(reader)? else { return Ok(None) };
+    let exact = number.as_f64().filter(|value| value.fract() == 0.0 && *value >= 0.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "no less than 0; the largest is as large as can be"
+    )]
+    let float = exact.map(|value| value as u64);
+    let wrong = || serde::de::Error::custom(format!("{number} is not a whole number from 0"));
+    number.as_u64().or(float).map(Some).ok_or_else(wrong)
+}
+
 /// Milliseconds, for JSON.
 pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)

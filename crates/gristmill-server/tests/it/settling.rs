@@ -138,6 +138,12 @@ async fn how_far_a_task_is_travels_with_an_extension() {
     assert_eq!((&progress["done"], &progress["total"]), (&json!(3), &json!(12)));
     assert_eq!((&progress["percent"], &progress["message"]), (&json!(25), &json!("rows")));
     assert!(progress["at"].is_string(), "{progress}");
+    // However a number is written, and however large: no lease is lost by it.
+    let odd = format!(r#"{{"lease":"5m","progress":[{{"id":"{id}","done":4.0,"total":1e30}}]}}"#);
+    let answer = site.post(&format!("/v1/claims/{token}/extend"), &odd).await;
+    assert_eq!(answer.json()["outcome"], "extended", "{}", answer.text);
+    let progress = shown().await;
+    assert_eq!((&progress["done"], &progress["total"]), (&json!(4), &json!((1_u64 << 53) - 1)));
     // By the path, and in a list.
     let said = json!({ "lease": "5m", "progress": [{ "id": id, "message": "last" }] }).to_string();
     site.post(&format!("/v1/claims/{token}/extend"), &said).await;

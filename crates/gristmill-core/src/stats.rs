@@ -210,5 +210,6 @@ impl Minute {
     }
 }
 
-/// How far back minutes are kept.
+/// How far back minutes are kept, unless somebody said otherwise
+/// ([`policy::keeping`](crate::policy::keeping)).
 pub const MINUTES_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -280,7 +280,7 @@ statements! {
             wait_1m, wait_10m, wait_1h, wait_longer);
         MinuteList = "minute_list", (queue, since) -> (minute, put, done, failed, wait_100ms,
             wait_1s, wait_10s, wait_1m, wait_10m, wait_1h, wait_longer);
-        MinutePrune = "minute_prune", (queue, before);
+        MinutePrune = "minute_prune", (queue, before, limit);
         MinuteAhead = "minute_ahead", (queue, now);
     }
     QUEUE {

@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use gristmill_core::policy::ending;
+use gristmill_core::policy::keeping;
 use gristmill_core::policy::outcome::{EXPIRED, Next, after_expiry};
 use gristmill_core::policy::reclaim_guard::spared;
-use gristmill_core::stats::MINUTES_KEPT;
 use gristmill_core::worker::WORKER_KEPT;
 use gristmill_core::{AttemptEnd, Queue, Result, SweepReport, TaskId, Token};
 
 use crate::attempt::Ended;
 use crate::db::Db;
+use crate::documents;
 use crate::lease::{self, Lease};
 use crate::row::Row;
 use crate::sql::{Sql, at, bind};
@@ -247,12 +248,8 @@ impl Write<'_, '_> {
         // In the other stores they lie with the ids.
         report.forgotten_ids +=
             self.db.run(Sql::WindowForget, bind!(WindowForget { now, limit: page * 10 }))? as u64;
-        let oldest = self.now.before(MINUTES_KEPT).minute().as_micros();
+        self.forget_minutes(queues, page)?;
         for queue in queues {
-            self.db.run(
-                Sql::MinutePrune,
-                bind!(MinutePrune { queue: queue.number, before: oldest }),
-            )?;
             self.db.run(Sql::BucketForget, bind!(BucketForget { queue: queue.number, now }))?;
             report.pruned_done += self.prune_done(queue, page)?;
             report.pruned_failed += self.prune_failed(queue, page)?;
@@ -261,6 +258,22 @@ impl Write<'_, '_> {
         let silent = self.now.before(WORKER_KEPT).as_micros();
         report.forgotten_workers =
             self.db.run(Sql::SweepWorkers, bind!(SweepWorkers { before: silent }))? as u64;
+        Ok(())
+    }
+
+    /// So many at a time, over all queues: a shorter time may leave many at once.
+    fn forget_minutes(&self, queues: &[Queue], page: i64) -> Result<()> {
+        let said = documents::get(self.db, keeping::KIND, keeping::MINUTES)?;
+        let kept = keeping::minutes_kept(said.as_ref().map(|document| document.body.as_str()));
+        let before = self.now.before(kept).minute().as_micros();
+        let mut left = page;
+        for queue in queues {
+            let gone = self.db.run(
+                Sql::MinutePrune,
+                bind!(MinutePrune { queue: queue.number, before, limit: left }),
+            )?;
+            left -= i64::try_from(gone).unwrap_or(left);
+        }
         Ok(())
     }
 

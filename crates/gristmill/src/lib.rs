@@ -63,6 +63,7 @@ mod error;
 mod error_shape;
 mod inside;
 mod inspect;
+mod keep;
 pub mod manager;
 pub mod metrics;
 mod mill;

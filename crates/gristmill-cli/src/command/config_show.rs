@@ -99,8 +99,16 @@ fn places(session: &Session, config: &Config, values: &mut Vec<Shown>) -> Result
         add("tls.cert", tls.cert.display().to_string(), part("tls.cert"));
         add("tls.key", tls.key.display().to_string(), part("tls.key"));
     }
-    let kept = config.keep.audit.map_or_else(|| "90d".to_owned(), duration::show);
-    add("keep.audit", kept, in_file("keep.audit").unwrap_or(ComesFrom::Default));
+    let keep = &config.keep;
+    for (name, said, unless_said) in [
+        ("keep.audit", keep.audit, "90d"),
+        ("keep.operations", keep.operations, "7d"),
+        // What the store says, where nothing does here: a week if nobody ever did.
+        ("keep.minutes", keep.minutes, "as the store has it"),
+    ] {
+        let kept = said.map_or_else(|| unless_said.to_owned(), duration::show);
+        add(name, kept, in_file(name).unwrap_or(ComesFrom::Default));
+    }
     let (level, from) = crate::log::level();
     add("log", level, from.map_or(ComesFrom::Default, ComesFrom::Environment));
     let manager = config.manager();

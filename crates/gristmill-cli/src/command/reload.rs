@@ -176,7 +176,8 @@ impl Reload {
             ("metrics", self.config.metrics != new.metrics),
             ("dashboard", self.config.read_only != new.read_only),
             ("tls", self.config.tls != new.tls),
-            ("keep", self.config.keep != new.keep),
+            ("keep.audit", self.config.keep.audit != new.keep.audit),
+            ("keep.operations", self.config.keep.operations != new.keep.operations),
         ] {
             if changed {
                 say(format_args!(

@@ -11,7 +11,7 @@ use gristmill::port::{
 use gristmill::schedule::Scheduler;
 use gristmill::signal::Signals;
 use gristmill::{Mill, StoreUrl};
-use gristmill_contract::{QueueContract, Scalar};
+use gristmill_contract::{QueueContract, Scalar, duration};
 use gristmill_server::{Encryption, Listen, Options, Server};
 use serde_json::Value;
 use tokio::sync::mpsc::unbounded_channel;
@@ -249,7 +249,7 @@ pub(super) struct Changes {
     pub(super) changed: usize,
 }
 
-/// Has the store know the queues and the schedules, and says what that changed of those
+/// Has the store know the queues, the schedules and how long minutes are kept, and says what that changed of those
 /// that stood before.
 pub(super) async fn declare_all(mill: &Mill, config: &Config) -> Result<Changes, Failure> {
     let mut changes = Changes::default();
@@ -261,6 +261,12 @@ pub(super) async fn declare_all(mill: &Mill, config: &Config) -> Result<Changes,
         declare(mill, queue, &mut changes).await?;
     }
     declare_schedules(mill, &config.schedules, &mut changes).await?;
+    if let Some(kept) = config.keep.minutes
+        && mill.keep_minutes(kept).await?
+    {
+        changes.changed += 1;
+        say(format_args!("minutes of queues are kept for {} from now on", duration::show(kept)));
+    }
     Ok(changes)
 }
 

@@ -1,7 +1,9 @@
-//! How long what is told of the past is kept: `keep: {audit: 90d, operations: 7d}`.
+//! How long what is told of the past is kept: `keep: {audit: 90d,
+//! operations: 7d, minutes: 7d}`.
 
 use std::time::Duration;
 
+use gristmill::port::policy::keeping;
 use gristmill_contract::duration;
 use gristmill_contract::yaml::{Fields, Mistakes, Node};
 
@@ -16,23 +18,26 @@ pub(crate) struct KeepConfig {
     pub(crate) audit: Option<Duration>,
     /// Operations on all tasks that match, once they ended.
     pub(crate) operations: Option<Duration>,
+    /// The minutes of queues. It is said to the store, and holds for all its processes.
+    pub(crate) minutes: Option<Duration>,
 }
 
 /// Reads it.
 pub(super) fn read(node: &Node, mistakes: &mut Mistakes) -> Option<KeepConfig> {
     let fields = Fields::of(node, "keep", mistakes)?;
-    let mut time = |name: &str| {
+    let mut time = |name: &str, most: Duration| {
         let at = fields.node(name)?;
         let said = duration::parse(&at.scalar().unwrap_or_default());
         let said = said.map_err(|why| mistakes.add(at, format!("{name}: {why}"))).ok()?;
-        if !(LEAST..=MOST).contains(&said) {
-            let (least, most) = (duration::show(LEAST), duration::show(MOST));
+        if !(LEAST..=most).contains(&said) {
+            let (least, most) = (duration::show(LEAST), duration::show(most));
             mistakes.add(at, format!("{name}: from {least} to {most} is possible"));
             return None;
         }
         Some(said)
     };
-    let (audit, operations) = (time("audit"), time("operations"));
-    fields.done(&["audit", "operations"], mistakes);
-    Some(KeepConfig { audit, operations })
+    let (audit, operations) = (time("audit", MOST), time("operations", MOST));
+    let minutes = time("minutes", keeping::MOST);
+    fields.done(&["audit", "operations", "minutes"], mistakes);
+    Some(KeepConfig { audit, operations, minutes })
 }

@@ -41,6 +41,7 @@ schedules:
   - {name: nightly, queue: reports, cron: 0 3 * * *, payload: 1}
 seed:
   - {queue: reports, id: first, payload: 1}
+keep: {audit: 30d, minutes: 2d}
 ";
     replace(&place, after);
     let said = Running::until(&mut up.stderr, "gristmill.yaml was taken").join("\n");
@@ -52,6 +53,8 @@ seed:
         "schedule nightly: declared",
         "reports handled by 1 processor",
         "1 task seeded",
+        "minutes of queues are kept for 2d from now on",
+        "keep.audit: a change of it is taken at the next start",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }

@@ -67,6 +67,8 @@ fn a_certificate_that_cannot_be_used_is_said_before_anything_begins() {
         ("{audit: 1h}", "audit: from 1d"),
         ("{audit: x}", "not a duration"),
         ("{operations: 1h}", "operations: from 1d"),
+        ("{minutes: 1h}", "minutes: from 1d to 90d"),
+        ("{minutes: 91d}", "minutes: from 1d to 90d"),
     ] {
         place.write("gristmill.yaml", format!("keep: {keep}\nqueues: [{{name: a}}]\n"));
         let answer = place.run(&["config", "check"]);

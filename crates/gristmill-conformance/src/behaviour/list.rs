@@ -416,6 +416,7 @@ macro_rules! for_each_behaviour {
                 verb_queues_are_known_or_an_error,
                 verb_register_contract_guards_standing_tasks,
                 verb_minutes_keep_what_happened,
+                verb_minutes_are_kept_as_long_as_the_store_was_told,
                 verb_minutes_tell_how_long_tasks_had_waited,
             }
             verb_roles::{

@@ -1,6 +1,7 @@
 //! Queues: declared, numbered, overridden, reset, under a contract, and their
 //! minutes.
 
+use gristmill_core::policy::keeping;
 use gristmill_core::{
     Backoff, ContractAnswer, ContractChange, Declaration, Minute, OnDuplicate, Origin, Outcome,
     SettingsPatch, StoreError, Unique, Waits, When,
@@ -186,6 +187,31 @@ pub(super) async fn verb_minutes_keep_what_happened(f: &mut Fixture) {
     f.advance(secs(2 * day));
     f.store.sweep().await.expect("a sweep");
     assert_eq!(f.store.minutes(&q, secs(9 * day)).await.expect("minutes"), [], "a week is kept");
+}
+
+/// By a document, which every process of the store goes by.
+pub(super) async fn verb_minutes_are_kept_as_long_as_the_store_was_told(f: &mut Fixture) {
+    let q = f.queue("q").await;
+    let day = 24 * 3600;
+    f.enqueue(&q, task("first")).await;
+    let tell = async |f: &Fixture, days: u64| {
+        let standing = f.store.document(keeping::KIND, keeping::MINUTES).await.expect("a look");
+        let change = keeping::change(standing.as_ref(), secs(days * day)).expect("a change");
+        f.store.save_document(change).await.expect("saved");
+    };
+    let kept = async |f: &Fixture| {
+        f.store.sweep().await.expect("a sweep");
+        f.store.minutes(&q, keeping::MOST).await.expect("minutes").len()
+    };
+    tell(f, 30).await;
+    f.advance(secs(29 * day));
+    assert_eq!(kept(f).await, 1, "longer than a week");
+    f.enqueue(&q, task("second")).await;
+    f.advance(secs(2 * day));
+    assert_eq!(kept(f).await, 1, "the first is past its time");
+    // Longer than that it is not kept, whatever was said before.
+    tell(f, 1).await;
+    assert_eq!(kept(f).await, 0);
 }
 
 /// From when a task was due, not from when it was put, to its claim.

@@ -2,10 +2,13 @@
 //! everything in it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gristmill_conformance::{Harness, history};
 use gristmill_core::memory::{MemoryOptions, MemoryStore};
+use gristmill_core::policy::keeping;
+use gristmill_core::stats::MINUTES_KEPT;
 use gristmill_core::{
     Declaration, Limits, ManualClock, NewTask, Payload, PutAnswer, PutRequest, QueueName, Refusal,
     Store,
@@ -33,6 +36,27 @@ fn histories_agree() {
     let seen = history::agree(&Memory, history::cases() * 5);
     for word in history::Seen::WORDS {
         assert!(seen.count(word) > 0, "the histories never met '{word}': {seen:?}");
+    }
+}
+
+/// A shorter time that somebody says may leave a hundred thousand at once.
+#[tokio::test]
+async fn a_sweep_forgets_so_many_minutes_and_no_more() {
+    let clock = Arc::new(ManualClock::default());
+    let limits = Limits { page: 10, ..Limits::default() };
+    let options = MemoryOptions { clock: clock.clone(), limits, ..MemoryOptions::default() };
+    let (store, queue) = (MemoryStore::new(options), QueueName::new("q").expect("a name"));
+    store.declare_queue(Declaration::new(queue.clone())).await.expect("a queue");
+    for n in 0..25 {
+        let tasks = vec![NewTask::new(Payload::raw(vec![n]))];
+        store.put(PutRequest { queue: queue.clone(), tasks, atomic: false }).await.expect("a put");
+        clock.advance(Duration::from_secs(60));
+    }
+    clock.advance(MINUTES_KEPT);
+    for left in [15, 5, 0] {
+        store.sweep().await.expect("a sweep");
+        let minutes = store.minutes(&queue, keeping::MOST).await.expect("minutes");
+        assert_eq!(minutes.len(), left);
     }
 }
 

@@ -1,6 +1,9 @@
 //! Small records beside tasks.
 
+use std::time::Duration;
+
 use super::state::State;
+use crate::policy::keeping;
 use crate::{Document, DocumentAnswer, DocumentChange, DocumentList, Result, Timestamp};
 
 impl State {
@@ -42,6 +45,13 @@ impl State {
         let of_kind = behind.take_while(|((kind, _), _)| *kind == list.kind);
         let new = of_kind.filter(|(place, _)| **place != from);
         new.take(list.page()).map(|(_, document)| document.clone()).collect()
+    }
+
+    /// How far back minutes are kept.
+    #[must_use]
+    pub fn minutes_kept(&self) -> Duration {
+        let said = self.document(keeping::KIND, keeping::MINUTES);
+        keeping::minutes_kept(said.map(|document| document.body.as_str()))
     }
 
     /// All documents.

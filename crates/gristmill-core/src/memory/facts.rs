@@ -3,7 +3,6 @@
 use super::declare::{groups_differ, new_queue};
 use super::state::{Remembered, State};
 use crate::policy::role::Role;
-use crate::stats::MINUTES_KEPT;
 use crate::{
     Assignment, Counters, Limits, Minute, Queue, Schedule, ScheduleName, Timestamp, WorkerId,
     WorkerReport,
@@ -89,7 +88,7 @@ impl State {
 
     /// All minutes of a queue that are still kept at this time.
     pub fn all_minutes(&self, number: u32, now: Timestamp) -> impl Iterator<Item = Minute> {
-        let kept = now.before(MINUTES_KEPT).minute()..=now;
+        let kept = now.before(self.minutes_kept()).minute()..=now;
         let queue = self.queues.get(&number);
         queue.into_iter().flat_map(move |queue| queue.minutes.range(kept.clone()).map(|(_, m)| *m))
     }

@@ -7,7 +7,6 @@ use super::facts::id_bytes;
 use super::state::State;
 use crate::policy::outcome::{EXPIRED, Next, after_expiry};
 use crate::policy::reclaim_guard::spared;
-use crate::stats::MINUTES_KEPT;
 use crate::worker::WORKER_KEPT;
 use crate::{AttemptEnd, Ending, SweepReport, TaskId, Timestamp, Token, WorkerId};
 
@@ -120,6 +119,7 @@ impl State {
         if self.guard.may_forget(self.monotonic) {
             self.forget_buckets(now);
             report.forgotten_ids = self.forget_ids(now);
+            self.forget_minutes(now);
             report.pruned_done = self.prune_done(now);
             report.pruned_failed = self.prune_failed(now);
             report.forgotten_endings = self.forget_endings(now);
@@ -143,10 +143,23 @@ impl State {
                 }
                 kept
             });
-            let oldest = now.before(MINUTES_KEPT).minute();
-            queue.minutes = queue.minutes.split_off(&oldest);
         }
         forgotten
+    }
+
+    /// So many at a time, over all queues: a shorter time may leave many at once.
+    fn forget_minutes(&mut self, now: Timestamp) {
+        let oldest = now.before(self.minutes_kept()).minute();
+        let mut left = self.limits.page;
+        for queue in self.queues.all_derived_mut() {
+            while left > 0
+                && let Some(first) = queue.minutes.first_entry()
+                && *first.key() < oldest
+            {
+                first.remove();
+                left -= 1;
+            }
+        }
     }
 
     fn prune_done(&mut self, now: Timestamp) -> u64 {

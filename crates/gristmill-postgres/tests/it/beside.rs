@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use gristmill_core::policy::keeping;
 use gristmill_core::{
     ClaimRequest, ExtendAnswer, Extension, OnDuplicate, Outcome, SettingsPatch, SettleAnswer,
     Store, Unique,
@@ -369,4 +370,32 @@ async fn rule_02_a_setting_that_changes_in_between_leaves_no_task_under_two_leas
                            (SELECT count(*) FROM gristmill.task)";
     let row = client.query_one(standing, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, 1), "leases, tasks");
+}
+
+/// A shorter time that somebody says may leave a hundred thousand at once.
+#[tokio::test]
+async fn minutes_past_their_time_go_in_steps() {
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    declare(&store, "a", SettingsPatch::default()).await;
+    declare(&store, "b", SettingsPatch::default()).await;
+    let client = application(&database.url()).await;
+    let old = "INSERT INTO gristmill.minute (queue, at, put, done, failed)
+               SELECT q.number, date_trunc('minute', now()) - i * interval '1 minute', 1, 0, 0
+                 FROM gristmill.queue q, generate_series(1440, 1440 + 2999) i";
+    client.batch_execute(old).await.unwrap();
+    let step = async || {
+        let chore = "SELECT done, more FROM gristmill.do_chore('minutes')";
+        let row = client.query_one(chore, &[]).await.unwrap();
+        (row.get::<_, i64>(0), row.get::<_, bool>(1))
+    };
+    assert_eq!(step().await, (0, false), "a week is kept");
+    let change = keeping::change(None, keeping::LEAST).unwrap();
+    store.save_document(change).await.unwrap();
+    let due = client.query_one("SELECT chores FROM gristmill.due_chores()", &[]).await.unwrap();
+    assert!(due.get::<_, Vec<String>>(0).iter().any(|chore| chore == "minutes"));
+    assert_eq!(step().await, (5_000, true));
+    let (done, more) = step().await;
+    // The youngest ones may have come of age meanwhile.
+    assert!((998..=1_000).contains(&done) && !more, "{done}");
 }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use gristmill::port::Minute;
+use gristmill::port::policy::keeping;
 use gristmill::port::stats::MINUTES_KEPT;
 use gristmill::{QueueName, Timestamp};
+use gristmill_contract::duration;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -53,6 +55,8 @@ struct MinutesQuery {
 
 /// The longest of which the numbers are added up.
 const STEP_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The most steps of an answer: a week of minutes.
+const STEPS_MAX: u64 = 7 * 24 * 60;
 
 pub(crate) async fn minutes(call: Call) -> Answer {
     let query: MinutesQuery = call.query()?;
@@ -64,11 +68,19 @@ pub(crate) async fn minutes(call: Call) -> Answer {
     let back = query.back.map(|back| span("back", &back)).transpose()?;
     let back = back.unwrap_or(Duration::from_secs(3600));
     if back > MINUTES_KEPT {
-        return Err(Problem::field("back", "minutes are kept for 7d"));
+        let kept = kept(&service).await?;
+        if back > kept {
+            let kept = duration::show(kept);
+            return Err(Problem::field("back", format!("minutes are kept for {kept}")));
+        }
     }
     let step = query.step.map(|step| span("step", &step)).transpose()?.unwrap_or(MINUTE);
     if !(MINUTE..=STEP_MAX).contains(&step) || step.as_secs() % 60 != 0 || step.subsec_nanos() > 0 {
         return Err(Problem::field("step", "a step is whole minutes, at most 1d"));
+    }
+    if back.as_secs() / step.as_secs() > STEPS_MAX {
+        let why = format!("with this step there are over {STEPS_MAX} numbers: give a longer one");
+        return Err(Problem::field("step", why));
     }
     let minutes = match &wanted {
         Some(queue) => {
@@ -80,6 +92,12 @@ pub(crate) async fn minutes(call: Call) -> Answer {
     let minutes: Vec<MinuteOut> = in_steps(minutes, step).iter().map(MinuteOut::of).collect();
     let queue = wanted.as_ref().map(QueueName::as_str);
     call::json(StatusCode::OK, &json!({ "queue": queue, "minutes": minutes }))
+}
+
+/// How far back minutes are kept in this store.
+async fn kept(service: &Service) -> Answer<Duration> {
+    let said = service.store.document(keeping::KIND, keeping::MINUTES).await?;
+    Ok(keeping::minutes_kept(said.as_ref().map(|document| document.body.as_str())))
 }
 
 /// What happened in each step, by its first minute.

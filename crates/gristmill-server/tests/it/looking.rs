@@ -1,5 +1,7 @@
 //! Looking: tasks, numbers, events, and the documents.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
@@ -146,6 +148,21 @@ async fn what_a_handler_returns_comes_to_who_waits() {
     let wrong = settle(id.clone(), r#""outcome":"error","result":1"#).await;
     assert_eq!(wrong.problem().2, "[0].result");
     assert_eq!(site.get(&format!("/v1/tasks/{id}")).await.json()["state"], "processing");
+}
+
+#[tokio::test]
+async fn minutes_go_back_as_far_as_the_store_keeps_them() {
+    let site = Site::with(&["a"]).await;
+    site.post("/v1/queues/a/tasks", r#"{"payload":1}"#).await;
+    let back = |days: u32, step: &str| format!("/v1/minutes?queue=a&back={days}d&step={step}");
+    assert_eq!(site.get(&back(7, "1m")).await.json()["minutes"][0]["put"], 1);
+    let refused = site.get(&back(8, "1h")).await;
+    assert!(refused.text.contains("minutes are kept for 7d"), "{}", refused.text);
+    site.mill.keep_minutes(Duration::from_secs(30 * 24 * 3600)).await.unwrap();
+    assert_eq!(site.get(&back(30, "1h")).await.json()["minutes"][0]["put"], 1);
+    assert_eq!(site.get(&back(31, "1h")).await.problem().2, "back");
+    // An answer has no more numbers for it.
+    assert_eq!(site.get(&back(8, "1m")).await.problem().2, "step");
 }
 
 #[tokio::test]

@@ -44,7 +44,9 @@ SELECT minute, put, done, failed, wait_100ms, wait_1s, wait_10s, wait_1m, wait_1
   FROM gristmill_minute WHERE queue = :queue AND minute >= :since ORDER BY minute;
 
 -- name: minute_prune
-DELETE FROM gristmill_minute WHERE queue = :queue AND minute < :before;
+DELETE FROM gristmill_minute WHERE queue = :queue AND minute IN (
+    SELECT minute FROM gristmill_minute WHERE queue = :queue AND minute < :before
+     ORDER BY minute LIMIT :limit);
 
 -- name: minute_ahead
 -- Minutes that have not come: a clock that was ahead counted in them.

@@ -20,6 +20,7 @@ mod full_disk;
 mod group_commit;
 mod handles;
 mod looking;
+mod minutes;
 mod moved;
 mod subjects;
 mod support;

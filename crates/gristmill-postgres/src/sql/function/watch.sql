@@ -397,6 +397,16 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT interval '30 seconds'
 $$;
 
+-- How far back the minutes of queues are kept: a week unless a document says otherwise, in
+-- whole seconds. The library reads it by the same rule (policy/keeping.rs).
+CREATE FUNCTION gristmill.minutes_kept() RETURNS interval
+LANGUAGE sql STABLE AS $$
+    SELECT make_interval(secs => coalesce((
+        SELECT CASE WHEN d.body ~ '^[0-9]{1,9}$'
+                    THEN least(greatest(d.body::integer, 86400), 7776000) END
+          FROM gristmill.document d WHERE d.kind = 'keep' AND d.name = 'minutes'), 604800))
+$$;
+
 -- Which chores have something to do, by a look at the front of an index each. Where
 -- none has, quiet is for how many microseconds none will, unless something is put,
 -- comes back or is delayed meanwhile, of which notices tell: not before a lease that
@@ -412,6 +422,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
 DECLARE
     v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_old timestamptz := date_trunc('minute', v_now - gristmill.minutes_kept());
 BEGIN
     chores := ARRAY(SELECT c.name FROM (VALUES
         ('reclaim', EXISTS (
@@ -448,8 +459,7 @@ BEGIN
         ('minutes', EXISTS (SELECT 1 FROM gristmill.delta) OR EXISTS (
             SELECT 1 FROM gristmill.queue q
              WHERE (SELECT m.at FROM gristmill.minute m
-                     WHERE m.queue = q.number ORDER BY m.at LIMIT 1)
-                   < date_trunc('minute', v_now - interval '604800 seconds'))))
+                     WHERE m.queue = q.number ORDER BY m.at LIMIT 1) < v_old)))
         AS c (name, is_due)
         WHERE c.is_due);
     IF chores = '{}' THEN
@@ -551,6 +561,28 @@ BEGIN
 END
 $$;
 
+-- And of minutes.
+CREATE FUNCTION gristmill.forget_minutes(p_limit integer, p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_old   timestamptz := date_trunc('minute', p_now - gristmill.minutes_kept());
+    v_queue integer;
+    v_step  bigint;
+    v_gone  bigint := 0;
+BEGIN
+    FOR v_queue IN SELECT q.number FROM gristmill.queue q LOOP
+        DELETE FROM gristmill.minute m
+         WHERE m.ctid = ANY (ARRAY(
+                   SELECT x.ctid FROM gristmill.minute x
+                    WHERE x.queue = v_queue AND x.at < v_old
+                    ORDER BY x.at LIMIT p_limit - v_gone FOR UPDATE SKIP LOCKED));
+        GET DIAGNOSTICS v_step = ROW_COUNT;
+        v_gone := v_gone + v_step;
+    END LOOP;
+    RETURN v_gone;
+END
+$$;
+
 -- One step of a chore: how many it dealt with, whether there may be more, and
 -- whose workers may have something to do now.
 CREATE FUNCTION gristmill.do_chore(
@@ -570,8 +602,6 @@ DECLARE
     -- A hundred thousand tasks of bound queues are looked at within a minute.
     c_subjects constant integer := 2000;
     v_now   timestamptz := coalesce(p_now, clock_timestamp());
-    v_queue record;
-    v_step  bigint;
 BEGIN
     done := 0;
     more := false;
@@ -609,18 +639,8 @@ BEGIN
         DELETE FROM gristmill.worker w WHERE w.seen < v_now - interval '3600 seconds';
         GET DIAGNOSTICS done = ROW_COUNT;
     WHEN 'minutes' THEN
-        FOR v_queue IN
-            SELECT q.number FROM gristmill.queue q
-             WHERE (SELECT m.at FROM gristmill.minute m
-                     WHERE m.queue = q.number ORDER BY m.at LIMIT 1)
-                   < date_trunc('minute', v_now - interval '604800 seconds')
-        LOOP
-            DELETE FROM gristmill.minute m
-             WHERE m.queue = v_queue.number
-               AND m.at < date_trunc('minute', v_now - interval '604800 seconds');
-            GET DIAGNOSTICS v_step = ROW_COUNT;
-            done := done + v_step;
-        END LOOP;
+        done := gristmill.forget_minutes(c_step, v_now);
+        more := done = c_step;
     ELSE
         RAISE EXCEPTION 'there is no chore ''%''', p_chore USING ERRCODE = 'GM400';
     END CASE;

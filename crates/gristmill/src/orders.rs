@@ -32,8 +32,8 @@ impl Mill {
             .collect())
     }
 
-    /// Changes what is wanted of a worker, which hears of it with its next report: within
-    /// eight seconds. It holds until it is changed or the worker ends.
+    /// Changes what is wanted of a worker, which hears of it within eight seconds. It holds
+    /// until it is changed or the worker ends.
     ///
     /// # Errors
     /// When no such worker has reported lately, or the store cannot answer.

@@ -9,7 +9,7 @@ Examples:
   gristmill workers quiet 5f0c1b2a              claims no more; what runs finishes
   gristmill workers move 5f0c1b2a emails
 
-A worker hears of it with its next report, within eight seconds; one that works over HTTP only if
+A worker hears of it within eight seconds; one that works over HTTP only if
 its token is good for admin.
 
 With --json: [{\"worker\",\"host\",\"pid\",\"version\",\"queues\",\"processors\":[{\"queue\",\"holding\",

@@ -64,7 +64,7 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
                     }
                 }
                 @if view.viewer.may_act && !workers.is_empty() {
-                    p.scope { "A worker hears of it with its next report, within eight seconds. Quiet ones claim "
+                    p.scope { "A worker hears of it within eight seconds. Quiet ones claim "
                         "nothing and finish what runs; a program whose only worker stops ends." }
                 }
                 @if all > LISTED { p.scope { (number(all as u64)) " in all, " (LISTED) " shown." } }

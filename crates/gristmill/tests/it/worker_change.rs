@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gristmill::port::ManualClock;
+use gristmill::port::{Clock as _, ManualClock};
 use gristmill::worker::{Context, Orders, Worker};
 use gristmill::{Mill, QueueName, TaskType};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use crate::{Mail, gated, mills, until};
+use crate::{Mail, gated, mills, ticking, until};
 
 macro_rules! task_type {
     ($name:ident, $queue:literal) => {
@@ -266,6 +266,25 @@ async fn a_pause_gives_back_what_was_claimed_ahead() {
 }
 
 #[tokio::test]
+async fn a_worker_with_nothing_to_tell_says_so_seldom_and_looks_for_orders_all_the_same() {
+    let mill = Mill::open("memory:").await.unwrap();
+    mill.declare::<Mail>().await.unwrap();
+    let clock = Arc::new(ManualClock::default());
+    let worker = Worker::new(&mill).clock(clock.clone());
+    let worker = worker.handle(|_: Mail| async { Ok::<(), String>(()) }).start().await.unwrap();
+    let calls = || (mill.verbs().report_worker.calls(), mill.verbs().document.calls());
+    until("it is idle", async || worker.stats().idle == 1 && calls().1 > 0).await;
+    let (said, looked) = calls();
+    let began = clock.monotonic();
+    ticking(&clock, Duration::from_secs(1), "it looks", async || calls().1 >= looked + 12).await;
+    let passed = clock.monotonic().checked_sub(began).unwrap();
+    // Once more at most, for what it does when it begins.
+    let most = said + passed.as_secs() / 24 + 2;
+    assert!(calls().0 <= most, "{:?} within {passed:?}, and {said} before", calls());
+    worker.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_worker_elsewhere_is_quiet_goes_on_moves_and_stops() {
     for (mill, _folder) in mills().await {
         mill.declare::<Drip>().await.unwrap();
@@ -278,7 +297,7 @@ async fn a_worker_elsewhere_is_quiet_goes_on_moves_and_stops() {
             .start()
             .await
             .unwrap();
-        // It hears of it with its next report.
+        // It hears of it when it looks next.
         let hears = async |what: &str, heard: &dyn Fn() -> bool| {
             until(what, async || {
                 clock.advance(Duration::from_secs(9));

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill_core::{DocumentChange, QueueName, StoreError, WorkerReport};
 use tokio::task::JoinHandle;
@@ -14,8 +14,12 @@ use crate::worker::control::shared::Shared;
 
 /// How often a worker reports.
 const EVERY: Duration = Duration::from_secs(3);
-/// ... when it has nothing new to tell and follows no manager.
+/// ... when it has nothing new to tell and follows no manager. It hears then whether
+/// somebody wants something of it,
 const SELDOM: Duration = Duration::from_secs(8);
+/// ... and says only so often that it is still there, where it would say word for word
+/// what it said before: each report is a commit, and a version of its row that is dead.
+const STILL_THERE: Duration = Duration::from_secs(24);
 /// How long the last words to a store may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -54,18 +58,18 @@ async fn run(shared: Arc<Shared>) {
     let mut late = HashSet::new();
     let mut stopping = false;
     let mut deaf = false;
+    let mut wish = shared.wish.subscribe();
+    let mut said: Option<(WorkerReport, Instant)> = None;
     loop {
+        // What changes from here on is told of soon.
+        wish.borrow_and_update();
         let report = report(&shared);
-        let handled = report.handled.clone();
-        let is_idle = handled.is_empty() && report.follows_term.is_none();
-        if let Err(error) = shared.mill.store().report_worker(report).await {
-            tracing::debug!(error = %error.whole(), "the worker's report was not taken");
-            // The next one tells of it. One that was taken after all, without
-            // an answer, is told of twice: better than never.
-            for (queue, stats) in &handled {
-                let served = shared.served.iter().find(|served| served.name == *queue);
-                served.inspect(|served| served.not_reported(stats));
-            }
+        let is_idle = report.handled.is_empty() && report.follows_term.is_none();
+        let stands = said.as_ref().is_some_and(|(before, at)| {
+            is_idle && *before == report && shared.timer.since(*at) < STILL_THERE
+        });
+        if !stands {
+            said = tell(&shared, report).await;
         }
         if !deaf {
             deaf = follow_orders(&shared).await;
@@ -73,9 +77,27 @@ async fn run(shared: Arc<Shared>) {
         look_for_late(&shared, &mut late).await;
         tokio::select! {
             () = shared.timer.sleep(if is_idle { SELDOM } else { EVERY }) => {}
+            // A manager spoke, which counts only on those it has heard of lately.
+            Ok(()) = wish.changed() => {}
             () = shared.stop.asked(), if !stopping => stopping = true,
         }
     }
+}
+
+/// Tells the store. Returns what it took, and when it was said.
+async fn tell(shared: &Shared, report: WorkerReport) -> Option<(WorkerReport, Instant)> {
+    let at = shared.timer.now();
+    let Err(error) = shared.mill.store().report_worker(report.clone()).await else {
+        return Some((report, at));
+    };
+    tracing::debug!(error = %error.whole(), "the worker's report was not taken");
+    // The next one tells of it. One that was taken after all, without
+    // an answer, is told of twice: better than never.
+    for (queue, stats) in &report.handled {
+        let served = shared.served.iter().find(|served| served.name == *queue);
+        served.inspect(|served| served.not_reported(stats));
+    }
+    None
 }
 
 fn report(shared: &Shared) -> WorkerReport {

@@ -39,12 +39,17 @@ impl State {
         let group = if settings.one_at_a_time() { group } else { String::new() };
         let concurrent = settings.one_at_a_time().then(|| self.live_in_group(number, &group, now));
         let slot = picked.first().and_then(|(_, slot)| *slot);
+        claim.tasks.reserve_exact(picked.len());
+        let Some(queue) = self.queues.get_mut(&number) else {
+            return Ok(claim);
+        };
         for (id, _) in &picked {
-            self.leave(*id);
-            self.take_flight(*id);
             let Some(row) = self.rows.get_mut(id) else {
                 continue;
             };
+            queue.leave(row);
+            queue.take_flight(row);
+            queue.count_leased(row, true);
             let task = &mut row.task;
             row.lease = Some(request.token);
             task.state = TaskState::Processing;
@@ -74,9 +79,6 @@ impl State {
             });
         }
         let ids: Vec<i64> = picked.into_iter().map(|(id, _)| id).collect();
-        for id in &ids {
-            self.count_leased(number, *id, true);
-        }
         self.take_tokens(number, &settings, &ids, now);
         self.note_turns(number, &settings, &ids);
         if settings.is_fair() {

@@ -1,6 +1,6 @@
 //! Putting: what each task becomes, and the undoing of an atomic put.
 
-use super::state::{Remembered, Row, State};
+use super::state::{Remembered, Row, State, unknown_number};
 use crate::policy::duplicate::{Places, Verdict, on_put, postponed_run_at, replaced_run_at};
 use crate::policy::refused_follow_up::{faults, taken_back};
 use crate::{
@@ -14,6 +14,21 @@ enum Undo {
     Restore(Box<Row>),
     /// The caller's id, or the window's name, and what was remembered under it before.
     Forget(String, Option<Remembered>),
+}
+
+/// How to take back what an atomic put did; of others nothing is remembered.
+struct Undos(Option<Vec<Undo>>);
+
+impl Undos {
+    fn of(atomic: bool) -> Self {
+        Undos(atomic.then(Vec::new))
+    }
+
+    fn note(&mut self, undo: impl FnOnce() -> Option<Undo>) {
+        if let Undos(Some(steps)) = self {
+            steps.extend(undo());
+        }
+    }
 }
 
 /// Who puts: only puts from outside ask for room.
@@ -42,8 +57,8 @@ impl State {
             return Ok(PutReport { answers });
         };
         let first_id = self.next_id;
-        let mut undo = Vec::new();
-        let mut report = PutReport::default();
+        let mut undo = Undos::of(request.atomic);
+        let mut report = PutReport { answers: Vec::with_capacity(request.tasks.len()) };
         let wanted: Vec<bool> = request.tasks.iter().map(|t| t.settings.is_wanted()).collect();
         for task in request.tasks {
             let answer = self.put_one(number, task, Door::Outside, now, &mut undo)?;
@@ -51,7 +66,7 @@ impl State {
         }
         if request.atomic && report.has_fault() {
             report = report.undone();
-            self.undo(number, undo, now);
+            self.undo(number, undo.0.unwrap_or_default(), now);
             self.next_id = first_id;
         }
         self.count_answers(number, &report.answers, now)?;
@@ -102,7 +117,7 @@ impl State {
             return Ok(PutAnswer::Refused(self.unknown(&queue)));
         };
         let is_wanted = task.settings.is_wanted();
-        let answer = self.put_one(number, task, Door::FollowUp, now, &mut Vec::new())?;
+        let answer = self.put_one(number, task, Door::FollowUp, now, &mut Undos::of(false))?;
         self.count_answers(number, std::slice::from_ref(&answer), now)?;
         self.want_those(&[is_wanted], std::slice::from_ref(&answer), now);
         Ok(answer)
@@ -116,12 +131,14 @@ impl State {
     /// refused and not as put.
     fn count_answers(&mut self, number: u32, answers: &[PutAnswer], now: Timestamp) -> Result<()> {
         let queue = self.queue_mut(number)?;
+        let put = answers.iter().filter(|answer| answer.is_enqueued()).count() as u64;
+        if put > 0 {
+            queue.counters.put += put;
+            queue.minute(now, |m| m.put += put);
+        }
         for answer in answers {
             match answer {
-                PutAnswer::Enqueued { .. } => {
-                    queue.counters.put += 1;
-                    queue.minute(now, |m| m.put += 1);
-                }
+                PutAnswer::Enqueued { .. } => {}
                 PutAnswer::Duplicate { .. } => queue.counters.duplicate += 1,
                 PutAnswer::Replaced { .. } => queue.counters.replaced += 1,
                 PutAnswer::Refused(_) => queue.counters.refused += 1,
@@ -136,7 +153,7 @@ impl State {
         new: NewTask,
         door: Door,
         now: Timestamp,
-        undo: &mut Vec<Undo>,
+        undo: &mut Undos,
     ) -> Result<PutAnswer> {
         if let Some(refusal) = self.limits.refuse(&new) {
             return Ok(PutAnswer::Refused(refusal));
@@ -146,6 +163,7 @@ impl State {
         }
         let digest = new.id.as_ref().map(|_| new.payload.digest());
         let queue = self.queue_mut(number)?;
+        let has_windows = queue.queue.settings.unique_for.is_some();
         let places = new.key.as_deref().map_or(Places::default(), |key| queue.places(key));
         let mut verdict = match &new.key {
             Some(_) => on_put(places, &queue.queue.settings),
@@ -162,7 +180,7 @@ impl State {
             Verdict::Duplicate(id) => self.duplicate_of(id),
             Verdict::Replace(id) | Verdict::Postpone(id) => {
                 let postpone = matches!(verdict, Verdict::Postpone(_));
-                undo.extend(self.rows.get(&id.0).map(|row| Undo::Restore(row.clone())));
+                undo.note(|| self.rows.get(&id.0).map(|row| Undo::Restore(row.clone())));
                 self.replace(id, new, postpone, now);
                 PutAnswer::Replaced { id }
             }
@@ -172,11 +190,11 @@ impl State {
                 {
                     return Ok(PutAnswer::Refused(refusal));
                 }
-                let key = new.key.clone();
+                let key = new.key.clone().filter(|_| has_windows);
                 let id = self.insert(number, new, blocked, now)?;
-                undo.push(Undo::Remove(id));
+                undo.note(|| Some(Undo::Remove(id)));
                 let window = key.and_then(|key| self.open_window(number, &key, (id, now), now));
-                undo.extend(window.map(|(name, before)| Undo::Forget(name, before)));
+                undo.note(|| window.map(|(name, before)| Undo::Forget(name, before)));
                 PutAnswer::Enqueued { id }
             }
         };
@@ -185,7 +203,7 @@ impl State {
             let known = (id, digest, now.after(window));
             let before = self.set_caller_id(number, caller_id.clone(), Some(known));
             self.note(|changes| changes.caller_ids.push((number, caller_id.clone())));
-            undo.push(Undo::Forget(caller_id, before));
+            undo.note(|| Some(Undo::Forget(caller_id, before)));
         }
         Ok(answer)
     }
@@ -197,8 +215,8 @@ impl State {
         new: &NewTask,
         now: Timestamp,
     ) -> Result<Option<PutAnswer>> {
-        let queue = self.queue_mut(number)?;
-        let known = new.id.as_ref().and_then(|id| queue.ids.get(id)).copied();
+        let Some(id) = &new.id else { return Ok(None) };
+        let known = self.queue_mut(number)?.ids.get(id).copied();
         Ok(match known {
             Some((first, known, until)) if until > now => Some(if known == new.payload.digest() {
                 self.duplicate_of(first)
@@ -243,11 +261,31 @@ impl State {
         let id = TaskId(self.next_id);
         self.next_id += 1;
         self.bytes += new.payload.bytes.len();
-        let queue = self.queue_mut(number)?;
+        let Some(queue) = self.queues.get_mut(&number) else {
+            return Err(unknown_number(number));
+        };
         if let Some(key) = &new.key {
-            queue.places.entry(key.clone()).or_default().waiting = Some(id);
+            match queue.places.get_mut(key) {
+                Some(places) => places.waiting = Some(id),
+                None => {
+                    let places = Places { waiting: Some(id), in_flight: None };
+                    queue.places.insert(key.clone(), places);
+                }
+            }
         }
-        let mut task = Task::new(id, queue.queue.name.clone(), new.payload, now);
+        // Made where it stays: it is large to move about.
+        let mut row = Box::new(Row {
+            payload_len: new.payload.bytes.len(),
+            checkpoint: None,
+            task: Task::new(id, queue.queue.name.clone(), new.payload, now),
+            number,
+            in_flight: false,
+            started_releases: 0,
+            lease: None,
+            settled: None,
+            delayed: false,
+        });
+        let task = &mut row.task;
         task.run_at = new.start.run_at(now);
         task.key = new.key;
         task.group = new.group;
@@ -257,19 +295,10 @@ impl State {
         task.unique = queue.queue.settings.unique;
         task.headers = new.headers;
         task.settings = new.settings;
-        let row = Row {
-            payload_len: task.payload.bytes.len(),
-            checkpoint: None,
-            task,
-            number,
-            in_flight: false,
-            started_releases: 0,
-            lease: None,
-            settled: None,
-            delayed: false,
-        };
-        self.rows.insert(id.0, Box::new(row));
-        self.enter(id.0, now);
+        if queue.enter(&mut row, now) && self.woken.last() != Some(&queue.queue.name) {
+            self.woken.push(queue.queue.name.clone());
+        }
+        self.rows.insert(id.0, row);
         Ok(id)
     }
 

@@ -279,10 +279,10 @@ impl State {
             TaskState::Processing => queue.counts.processing += 1,
             TaskState::Pending => {}
         }
-        self.rows.insert(id.0, Box::new(row));
         if state == TaskState::Processing {
-            self.count_leased(number, id.0, true);
+            queue.count_leased(&row, true);
         }
+        self.rows.insert(id.0, Box::new(row));
         if let Some(key) = place {
             self.take_place(number, &key, id, in_flight, now);
         }

@@ -85,6 +85,11 @@ impl State {
             return Ok(SettleAnswer::LeaseLost);
         }
         let number = row.number;
+        if matches!(outcome, Outcome::Done) && follow_ups.is_empty() {
+            self.close_one(token, id.0);
+            let became = self.finish(id, number, Some(token), result.clone(), now)?;
+            return Ok(SettleAnswer::Recorded { became, follow_ups: Vec::new() });
+        }
         let refused = self.refuse_follow_ups(follow_ups, now)?;
         let changed = refused
             .as_ref()
@@ -142,6 +147,39 @@ impl State {
         self.record(id, next, value, now)
     }
 
+    /// A task is done: it leaves the store, or is kept apart where its queue wants that.
+    /// With a token its attempt is yet to be written into its history.
+    fn finish(
+        &mut self,
+        id: TaskId,
+        number: u32,
+        token: Option<Token>,
+        value: Option<Payload>,
+        now: Timestamp,
+    ) -> Result<Became> {
+        let mut row = self
+            .delete(id.0)
+            .ok_or_else(|| StoreError::corrupt(format!("task {id} vanished while settling")))?;
+        let queue = self.queue_mut(number)?;
+        queue.counters.done += 1;
+        queue.minute(now, |m| m.done += 1);
+        let stays = queue.queue.settings.keep_done.is_some();
+        if let Some(behind) = queue.free_place(&mut row) {
+            self.leave(behind.0);
+            self.enter(behind.0, now);
+        }
+        self.end_as(id, number, Ending::Done { value }, now);
+        // Nobody reads the history of what does not stay.
+        if stays {
+            if token.is_some() {
+                row.end_attempt(&self.limits, AttemptEnd::Done, None, now);
+                row.settled = token;
+            }
+            self.keep(row, now);
+        }
+        Ok(Became::Done)
+    }
+
     /// Records where an ended attempt's task goes. Its lease is closed and its
     /// history written.
     pub(super) fn record(
@@ -157,17 +195,7 @@ impl State {
             .map(|row| row.number)
             .ok_or_else(|| StoreError::corrupt(format!("task {id} vanished while settling")))?;
         match next {
-            Next::Done => {
-                let queue = self.queue_mut(number)?;
-                queue.counters.done += 1;
-                queue.minute(now, |m| m.done += 1);
-                self.free_place(id.0, now);
-                self.end_as(id, number, Ending::Done { value }, now);
-                if let Some(row) = self.delete(id.0) {
-                    self.keep(row, now);
-                }
-                Ok(Became::Done)
-            }
+            Next::Done => self.finish(id, number, None, value, now),
             Next::Cancelled => {
                 self.queue_mut(number)?.counters.cancelled += 1;
                 self.end_window(id);

@@ -41,7 +41,8 @@ pub struct State {
     pub(super) endings: Tracked<i64, EndingRecord>,
     /// The same, by the time they are looked at again.
     pub(super) endings_due: BTreeSet<(Timestamp, i64)>,
-    pub(super) leases: HashMap<Token, Lease>,
+    /// Few, and each settlement looks one up: hashing a token costs more than finding it.
+    pub(super) leases: BTreeMap<Token, Lease>,
     pub(super) expiring: BTreeSet<(Timestamp, Token)>,
     pub(super) bytes: usize,
     pub(super) schedules: Tracked<ScheduleName, Schedule>,
@@ -199,6 +200,113 @@ impl QueueState {
     pub(super) fn places(&self, key: &str) -> Places {
         self.places.get(key).copied().unwrap_or_default()
     }
+
+    /// A task enters the claim order, or stands blocked outside it; whether it entered.
+    pub(super) fn enter(&mut self, row: &mut Row, now: Timestamp) -> bool {
+        row.task.state = TaskState::Pending;
+        if row.task.blocked {
+            self.counts.blocked += 1;
+            return false;
+        }
+        let entry = row.entry();
+        self.lane.insert(entry);
+        if let Some(source) = &row.task.source {
+            self.by_source.entry(source.clone()).or_default().insert(entry);
+        }
+        if self.queue.settings.is_grouped() {
+            let group = row.task.group.clone().unwrap_or_default();
+            self.by_group.entry(group).or_default().insert(entry);
+        }
+        row.delayed = row.task.run_at > now;
+        if row.delayed {
+            self.delayed.insert((row.task.run_at, row.task.id.0));
+        } else {
+            self.counts.ready += 1;
+        }
+        true
+    }
+
+    /// A pending task leaves the claim order, or its blocked stand.
+    pub(super) fn leave(&mut self, row: &mut Row) {
+        if row.task.blocked {
+            row.task.blocked = false;
+            self.counts.blocked -= 1;
+            return;
+        }
+        let entry = row.entry();
+        self.lane.remove(entry);
+        if let Some(source) = &row.task.source
+            && let Some(lane) = self.by_source.get_mut(source)
+        {
+            lane.remove(entry);
+            if lane.is_empty() {
+                self.by_source.remove(source);
+            }
+        }
+        if self.queue.settings.is_grouped() {
+            let group = row.task.group.as_deref().unwrap_or_default();
+            if let Some(lane) = self.by_group.get_mut(group) {
+                lane.remove(entry);
+                if lane.is_empty() {
+                    self.by_group.remove(group);
+                }
+            }
+        }
+        if row.delayed {
+            self.delayed.remove(&(row.task.run_at, row.task.id.0));
+        } else {
+            self.counts.ready -= 1;
+        }
+        row.delayed = false;
+    }
+
+    /// Moves a waiting task's key into the in-flight place.
+    pub(super) fn take_flight(&mut self, row: &mut Row) {
+        if std::mem::replace(&mut row.in_flight, true) {
+            return;
+        }
+        let Some(key) = &row.task.key else {
+            return;
+        };
+        let taken = Places { waiting: None, in_flight: Some(row.task.id) };
+        match self.places.get_mut(key) {
+            Some(places) => *places = taken,
+            None => drop(self.places.insert(key.clone(), taken)),
+        }
+    }
+
+    /// Frees the place that a task holds; returns who waited behind it.
+    pub(super) fn free_place(&mut self, row: &mut Row) -> Option<TaskId> {
+        let key = row.task.key.as_ref()?;
+        let was_in_flight = std::mem::replace(&mut row.in_flight, false);
+        let places = self.places.get_mut(key)?;
+        if was_in_flight {
+            places.in_flight = None;
+        } else {
+            places.waiting = None;
+        }
+        let behind = places.waiting.filter(|_| was_in_flight);
+        if *places == Places::default() {
+            self.places.remove(key);
+        }
+        behind
+    }
+
+    /// One more task under lease, or one less, where groups are counted.
+    pub(super) fn count_leased(&mut self, row: &Row, more: bool) {
+        if !self.queue.settings.counts_groups() {
+            return;
+        }
+        let group = row.task.group.as_deref().unwrap_or_default();
+        if more {
+            *self.leased.entry(group.to_owned()).or_default() += 1;
+        } else if let Some(leased) = self.leased.get_mut(group) {
+            *leased -= 1;
+            if *leased == 0 {
+                self.leased.remove(group);
+            }
+        }
+    }
 }
 
 impl State {
@@ -215,7 +323,7 @@ impl State {
             done: Tracked::default(),
             endings: Tracked::default(),
             endings_due: BTreeSet::new(),
-            leases: HashMap::new(),
+            leases: BTreeMap::new(),
             expiring: BTreeSet::new(),
             bytes: 0,
             schedules: Tracked::default(),
@@ -246,9 +354,7 @@ impl State {
     }
 
     pub(super) fn queue_mut(&mut self, number: u32) -> Result<&mut QueueState> {
-        self.queues
-            .get_mut(&number)
-            .ok_or_else(|| StoreError::corrupt(format!("a task names queue {number}, unknown")))
+        self.queues.get_mut(&number).ok_or_else(|| unknown_number(number))
     }
 
     /// A task enters the claim order, or stands blocked outside it.
@@ -259,86 +365,19 @@ impl State {
         let Some(queue) = self.queues.get_mut(&row.number) else {
             return;
         };
-        row.task.state = TaskState::Pending;
-        if row.task.blocked {
-            queue.counts.blocked += 1;
-            return;
-        }
-        let entry = row.entry();
-        queue.lane.insert(entry);
-        if let Some(source) = &row.task.source {
-            queue.by_source.entry(source.clone()).or_default().insert(entry);
-        }
-        if queue.queue.settings.is_grouped() {
-            let group = row.task.group.clone().unwrap_or_default();
-            queue.by_group.entry(group).or_default().insert(entry);
-        }
-        row.delayed = row.task.run_at > now;
-        if row.delayed {
-            queue.delayed.insert((row.task.run_at, id));
-        } else {
-            queue.counts.ready += 1;
-        }
         // Of a thousand tasks of one put, once.
-        if self.woken.last() != Some(&queue.queue.name) {
+        if queue.enter(row, now) && self.woken.last() != Some(&queue.queue.name) {
             self.woken.push(queue.queue.name.clone());
         }
     }
 
     /// A pending task leaves the claim order, or its blocked stand.
     pub(super) fn leave(&mut self, id: i64) {
-        let Some(row) = self.rows.get_mut(&id) else {
-            return;
-        };
-        let Some(queue) = self.queues.get_mut(&row.number) else {
-            return;
-        };
-        if row.task.blocked {
-            row.task.blocked = false;
-            queue.counts.blocked -= 1;
-            return;
-        }
-        let entry = row.entry();
-        queue.lane.remove(entry);
-        if let Some(source) = &row.task.source
-            && let Some(lane) = queue.by_source.get_mut(source)
+        if let Some(row) = self.rows.get_mut(&id)
+            && let Some(queue) = self.queues.get_mut(&row.number)
         {
-            lane.remove(entry);
-            if lane.is_empty() {
-                queue.by_source.remove(source);
-            }
+            queue.leave(row);
         }
-        if queue.queue.settings.is_grouped() {
-            let group = row.task.group.clone().unwrap_or_default();
-            if let Some(lane) = queue.by_group.get_mut(&group) {
-                lane.remove(entry);
-                if lane.is_empty() {
-                    queue.by_group.remove(&group);
-                }
-            }
-        }
-        if row.delayed {
-            queue.delayed.remove(&(row.task.run_at, id));
-        } else {
-            queue.counts.ready -= 1;
-        }
-        row.delayed = false;
-    }
-
-    /// Moves a waiting task's key into the in-flight place.
-    pub(super) fn take_flight(&mut self, id: i64) {
-        let Some(row) = self.rows.get_mut(&id) else {
-            return;
-        };
-        if std::mem::replace(&mut row.in_flight, true) {
-            return;
-        }
-        let (Some(key), Some(queue)) = (&row.task.key, self.queues.get_mut(&row.number)) else {
-            return;
-        };
-        let places = queue.places.entry(key.clone()).or_default();
-        places.waiting = None;
-        places.in_flight = Some(row.task.id);
     }
 
     /// Frees the place the task holds; a task that waited behind it enters the
@@ -350,23 +389,7 @@ impl State {
         let Some(queue) = self.queues.get_mut(&row.number) else {
             return;
         };
-        let Some(key) = row.task.key.clone() else {
-            return;
-        };
-        let was_in_flight = std::mem::replace(&mut row.in_flight, false);
-        let Some(places) = queue.places.get_mut(&key) else {
-            return;
-        };
-        if was_in_flight {
-            places.in_flight = None;
-        } else {
-            places.waiting = None;
-        }
-        let behind = places.waiting.filter(|_| was_in_flight);
-        if *places == Places::default() {
-            queue.places.remove(&key);
-        }
-        if let Some(behind) = behind {
+        if let Some(behind) = queue.free_place(row) {
             self.leave(behind.0);
             self.enter(behind.0, now);
         }
@@ -397,36 +420,20 @@ impl State {
         self.done.insert(row.task.id.0, row);
     }
 
-    /// One more task under lease, or one less, where groups are counted.
-    pub(super) fn count_leased(&mut self, number: u32, id: i64, more: bool) {
-        let Some(queue) = self.queues.get_mut(&number) else {
-            return;
-        };
-        if !queue.queue.settings.counts_groups() {
-            return;
-        }
-        let group = self.rows.get(&id).and_then(|row| row.task.group.clone()).unwrap_or_default();
-        if more {
-            *queue.leased.entry(group).or_default() += 1;
-        } else if let Some(leased) = queue.leased.get_mut(&group) {
-            *leased -= 1;
-            if *leased == 0 {
-                queue.leased.remove(&group);
-            }
-        }
-    }
-
     /// One task less under this token; the last one ends the lease.
     pub(super) fn close_one(&mut self, token: Token, id: i64) {
-        if let Some(number) = self.leases.get(&token).map(|lease| lease.number) {
-            self.count_leased(number, id, false);
-        }
         let Some(lease) = self.leases.get_mut(&token) else {
             return;
         };
         self.bytes -= lease.progress.forget(id);
         lease.open -= 1;
+        let over = (lease.open == 0).then_some(lease.until);
         if let Some(queue) = self.queues.get_mut(&lease.number) {
+            if queue.queue.settings.counts_groups()
+                && let Some(row) = self.rows.get(&id)
+            {
+                queue.count_leased(row, false);
+            }
             queue.counts.processing -= 1;
             if queue.queue.settings.ends_make_room() && self.woken.last() != Some(&queue.queue.name)
             {
@@ -434,9 +441,14 @@ impl State {
                 self.woken.push(queue.queue.name.clone());
             }
         }
-        if lease.open == 0 {
-            self.expiring.remove(&(lease.until, token));
+        if let Some(until) = over {
+            self.expiring.remove(&(until, token));
             self.leases.remove(&token);
         }
     }
+}
+
+/// The error of a task whose queue is not there.
+pub(super) fn unknown_number(number: u32) -> StoreError {
+    StoreError::corrupt(format!("a task names queue {number}, unknown"))
 }

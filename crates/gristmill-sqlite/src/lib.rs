@@ -13,6 +13,7 @@ mod ask;
 mod attempt;
 mod backup;
 pub mod bare;
+mod batch;
 mod buckets;
 mod check;
 mod checkpoint;

@@ -11,6 +11,7 @@ use gristmill_core::{
     StoreError, TaskId, Unique,
 };
 
+use crate::batch::{EIGHT, alike};
 use crate::delta::unsigned;
 use crate::known::suggest;
 use crate::moves::Entry;
@@ -81,8 +82,25 @@ impl Write<'_, '_> {
 
     fn put_in_turn(&mut self, queue: &Arc<Queue>, tasks: &[NewTask]) -> Result<PutReport> {
         let mut answers = Vec::with_capacity(tasks.len());
-        for task in tasks {
-            answers.push(self.put_one(queue, task, Door::Outside)?);
+        let mut left = tasks;
+        let takes_eight = self.takes_eight(queue);
+        while !left.is_empty() {
+            let eight = left.first_chunk::<EIGHT>().filter(|_| takes_eight);
+            let alike = eight.map_or(0, |eight| alike(eight));
+            if let Some(eight) = eight
+                && alike == EIGHT
+                && eight.iter().all(|task| self.limits.refuse(task).is_none())
+            {
+                answers.extend(self.put_eight(queue, eight)?);
+                left = left.get(EIGHT..).unwrap_or_default();
+                continue;
+            }
+            // With the one that is not alike.
+            let (some, rest) = left.split_at(left.len().min(alike + 1));
+            for task in some {
+                answers.push(self.put_one(queue, task, Door::Outside)?);
+            }
+            left = rest;
         }
         Ok(PutReport { answers })
     }

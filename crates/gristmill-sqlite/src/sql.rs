@@ -109,6 +109,9 @@ statements! {
             encoding, grp, source, headers, settings, payload, checksum);
         PutPlain = "put_plain", (id, queue, unique_active, priority, run_at, created_at, encoding,
             payload, checksum);
+        PutEight = "put_eight", (first, queue, unique_active, priority, run_at, created_at, encoding,
+            payload_1, checksum_1, payload_2, checksum_2, payload_3, checksum_3, payload_4, checksum_4,
+            payload_5, checksum_5, payload_6, checksum_6, payload_7, checksum_7, payload_8, checksum_8);
         PutReadyMany = "put_ready_many", (slotted, now, first, last);
         PutReady = "put_ready", (queue, priority, run_at, id, source, grp, delayed);
         PutReplace = "put_replace", (priority, run_at, encoding, headers, settings, payload, checksum, id);

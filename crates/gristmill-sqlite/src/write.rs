@@ -119,6 +119,11 @@ impl<'a, 'c> Write<'a, 'c> {
 
     /// A number no task had before.
     pub(crate) fn next_id(&mut self) -> Result<TaskId> {
+        self.next_ids(1)
+    }
+
+    /// The first of so many numbers that no task had before.
+    pub(crate) fn next_ids(&mut self, count: i64) -> Result<TaskId> {
         let id = match self.known.next_id {
             Some(id) => id,
             None => {
@@ -128,7 +133,7 @@ impl<'a, 'c> Write<'a, 'c> {
                 id
             }
         };
-        self.known.next_id = Some(id + 1);
+        self.known.next_id = Some(id + count);
         Ok(TaskId(id))
     }
 

@@ -23,6 +23,20 @@ INSERT INTO gristmill_task
     (id, queue, unique_active, priority, run_at, created_at, encoding, payload, checksum)
 VALUES (:id, :queue, :unique_active, :priority, :run_at, :created_at, :encoding, :payload, :checksum);
 
+-- name: put_eight
+-- Eight of these, whose ids stand together (batch.rs). One that fails fails the whole
+-- transaction: no pages are copied for taking back this statement alone.
+INSERT OR FAIL INTO gristmill_task
+    (id, queue, unique_active, priority, run_at, created_at, encoding, payload, checksum)
+VALUES (:first, :queue, :unique_active, :priority, :run_at, :created_at, :encoding, :payload_1, :checksum_1),
+       (:first + 1, :queue, :unique_active, :priority, :run_at, :created_at, :encoding, :payload_2, :checksum_2),
+       (:first + 2, :queue, :unique_active, :priority, :run_at, :created_at, :encoding, :payload_3, :checksum_3),
+       (:first + 3, :queue, :unique_active, :priority, :run_at, :created_at, :encoding, :payload_4, :checksum_4),
+       (:first + 4, :queue, :unique_active, :priority, :run_at, :created_at, :encoding, :payload_5, :checksum_5),
+       (:first + 5, :queue, :unique_active, :priority, :run_at, :created_at, :encoding, :payload_6, :checksum_6),
+       (:first + 6, :queue, :unique_active, :priority, :run_at, :created_at, :encoding, :payload_7, :checksum_7),
+       (:first + 7, :queue, :unique_active, :priority, :run_at, :created_at, :encoding, :payload_8, :checksum_8);
+
 -- name: put_ready_many
 -- Those of a put at once, whose ids stand together.
 INSERT INTO gristmill_ready (queue, priority, run_at, id, source, grp, delayed)

@@ -8,6 +8,7 @@
 )]
 
 mod backups;
+mod batches;
 mod blocked;
 mod checks;
 mod claim_cost;

@@ -54,7 +54,8 @@ fn may_scan(sql: Sql) -> bool {
             | Sql::CheckProcessing
             | Sql::CheckSchema
             | Sql::CheckTasks
-            | Sql::ReadyIds
+            | Sql::LevelIdsOldest
+            | Sql::LevelIdsNewest
             | Sql::BlockedIds
             | Sql::FailedIds
     )

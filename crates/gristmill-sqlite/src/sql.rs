@@ -265,7 +265,8 @@ statements! {
         GroupNewest = "group_newest", (grp, from, limit) -> (id);
         SourceOldest = "source_oldest", (source, from, limit) -> (id);
         SourceNewest = "source_newest", (source, from, limit) -> (id);
-        ReadyIds = "ready_ids", (queue, priority, later, by, sign, from, limit) -> (id);
+        LevelIdsOldest = "level_ids_oldest", (queue, priority, later, by, from, limit) -> (id);
+        LevelIdsNewest = "level_ids_newest", (queue, priority, later, by, from, limit) -> (id);
         BlockedIds = "blocked_ids", (sign, from, queue, limit) -> (id);
         FailedIds = "failed_ids", (queue, sign, from, limit) -> (id);
         DoneKeyIds = "done_key_ids", (queue, key) -> (id);

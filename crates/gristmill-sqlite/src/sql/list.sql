@@ -47,13 +47,25 @@ SELECT id FROM gristmill_task INDEXED BY gristmill_task_source
 SELECT id FROM gristmill_task INDEXED BY gristmill_task_source
  WHERE source = :source AND id < :from ORDER BY id DESC LIMIT :limit;
 
--- name: ready_ids
--- The first of one level in a stretch of times; sign turns the direction. It reads that
--- stretch of the level, of which the kept counts have said that it is short.
-SELECT id FROM gristmill_ready
- WHERE queue = :queue AND priority = :priority AND run_at > :later AND run_at <= :by
-   AND id * :sign > :from
- ORDER BY id * :sign LIMIT :limit;
+-- name: level_ids_oldest
+-- The first of one level in a stretch of times. It reads that stretch of the level, of
+-- which the kept counts have said that it is short enough. Ids mostly rise with times: read
+-- in their direction, the first rows are the wanted ones and all others are only passed
+-- by, where each would else take the place of another. LIMIT -1 keeps the two orders apart.
+SELECT id FROM (
+    SELECT id FROM gristmill_ready
+     WHERE queue = :queue AND priority = :priority AND run_at > :later AND run_at <= :by
+       AND id > :from
+     ORDER BY run_at, id LIMIT -1)
+ ORDER BY id LIMIT :limit;
+
+-- name: level_ids_newest
+SELECT id FROM (
+    SELECT id FROM gristmill_ready
+     WHERE queue = :queue AND priority = :priority AND run_at > :later AND run_at <= :by
+       AND id < :from
+     ORDER BY run_at DESC, id DESC LIMIT -1)
+ ORDER BY id DESC LIMIT :limit;
 
 -- name: blocked_ids
 SELECT b.id FROM gristmill_blocked b CROSS JOIN gristmill_task t ON t.id = b.id

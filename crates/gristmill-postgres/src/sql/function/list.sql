@@ -229,13 +229,31 @@ BEGIN
     )
     SELECT array_agg(x.id ORDER BY x.id * p_sign) INTO v_ids
       FROM (SELECT y.id
-              FROM (SELECT t.id FROM level l
+              FROM (SELECT o.id FROM level l
                      CROSS JOIN LATERAL (
-                           SELECT t.id FROM gristmill.task t
-                            WHERE NOT t.blocked AND t.queue = l.queue
-                              AND t.priority = l.priority AND t.run_at > v_later
-                              AND t.run_at <= v_by
-                           OFFSET 0) t
+                           SELECT t.id
+                             FROM (SELECT t.id FROM gristmill.task t
+                                    WHERE NOT t.blocked AND t.queue = l.queue
+                                      AND t.priority = l.priority AND t.run_at > v_later
+                                      AND t.run_at <= v_by
+                                    ORDER BY t.run_at, t.id
+                                   OFFSET 0) t
+                            WHERE p_sign > 0 AND t.id >= p_low AND t.id <= p_high
+                            ORDER BY t.id LIMIT p_limit) o
+                    UNION ALL
+                    -- Ids mostly rise with times: read in their direction, the first rows
+                    -- are the wanted ones, and none takes another's place.
+                    SELECT o.id FROM level l
+                     CROSS JOIN LATERAL (
+                           SELECT t.id
+                             FROM (SELECT t.id FROM gristmill.task t
+                                    WHERE NOT t.blocked AND t.queue = l.queue
+                                      AND t.priority = l.priority AND t.run_at > v_later
+                                      AND t.run_at <= v_by
+                                    ORDER BY t.run_at DESC, t.id DESC
+                                   OFFSET 0) t
+                            WHERE p_sign < 0 AND t.id >= p_low AND t.id <= p_high
+                            ORDER BY t.id DESC LIMIT p_limit) o
                     UNION ALL
                     SELECT b.id
                       FROM (SELECT t.id FROM gristmill.task t

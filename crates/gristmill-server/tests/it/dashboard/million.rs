@@ -77,7 +77,7 @@ async fn seed(mill: &Mill) {
     put(mill, "other", left, task).await;
 }
 
-const PAGES: [&str; 39] = [
+const PAGES: [&str; 43] = [
     "/",
     "/tasks",
     "/tasks?order=oldest",
@@ -85,6 +85,8 @@ const PAGES: [&str; 39] = [
     "/tasks?queue=small",
     "/tasks?queue=small&order=oldest",
     "/tasks?queue=bulk",
+    "/tasks?queue=bulk&state=ready",
+    "/tasks?queue=other&order=oldest",
     "/tasks?queue=broken",
     "/tasks?queue=keyed&order=oldest",
     "/tasks?state=ready",
@@ -107,6 +109,8 @@ const PAGES: [&str; 39] = [
     "/tasks?source=shop-7&queue=bulk&state=ready",
     "/tasks?since=1m",
     "/tasks?error=never",
+    "/tasks?payload=never",
+    "/tasks?payload=17171",
     "/tasks?over=7",
     "/tasks?state=pending&error=never&order=oldest",
     "/failed",
@@ -160,6 +164,10 @@ async fn pages(mill: Mill) {
     // What is few among a million is found whole, at once.
     for (path, rows) in [
         ("/tasks?queue=small&limit=500", 300),
+        ("/tasks?queue=bulk", 50),
+        ("/tasks?queue=bulk&order=oldest", 50),
+        ("/tasks?queue=bulk&state=ready", 50),
+        ("/tasks?queue=other&order=oldest", 50),
         ("/tasks?group=rare", 40),
         ("/tasks?source=shop-7", 40),
         ("/tasks?state=delayed&queue=later&limit=500", 500),

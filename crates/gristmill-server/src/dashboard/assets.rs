@@ -2,13 +2,20 @@
 //!
 //! Others' work is under `assets/vendor/`, with version, licence and digest in
 //! `vendored.json`, which a test holds it to.
+//!
+//! They go over the wire compressed, and pages do not: what a page shows of tasks stands
+//! beside what its address says, and the length of both packed together tells of the one to
+//! who chooses the other.
 
+use std::io::Write as _;
 use std::sync::LazyLock;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::call::Call;
 use crate::problem::{Answer, NO_ROUTE, Problem};
@@ -57,14 +64,42 @@ fn mark(bytes: &[u8]) -> u64 {
     })
 }
 
+/// All of them compressed, once: nothing where that failed.
+static PACKED: LazyLock<Vec<Option<Bytes>>> =
+    LazyLock::new(|| ASSETS.iter().map(|asset| packed(asset.bytes)).collect());
+
+fn packed(bytes: &[u8]) -> Option<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok().map(Bytes::from)
+}
+
+/// Whether who asks takes gzip.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let said = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok());
+    said.flat_map(|said| said.split(',')).any(|one| {
+        let mut parts = one.split(';').map(str::trim);
+        let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let weight = parts.find_map(|part| part.strip_prefix("q="));
+        named && weight.is_none_or(|q| q.parse::<f32>().is_ok_and(|q| q > 0.0))
+    })
+}
+
 /// `GET /assets/{name}`.
 pub(crate) async fn serve(call: Call) -> Answer {
     let name = call.param("name");
-    let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
+    let mut all = ASSETS.iter().zip(PACKED.iter());
+    let Some((asset, packed)) = all.find(|(asset, _)| asset.name == name) else {
         return Err(Problem::new(&NO_ROUTE, "there is no such file"));
     };
-    let mut response = Response::new(Body::from(Bytes::from_static(asset.bytes)));
+    let packed = packed.as_ref().filter(|_| takes_gzip(call.headers()));
+    let bytes = packed.cloned().unwrap_or(Bytes::from_static(asset.bytes));
+    let mut response = Response::new(Body::from(bytes));
     let headers = response.headers_mut();
+    if packed.is_some() {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(asset.kind));
     let keep = HeaderValue::from_static("public, max-age=31536000, immutable");
     headers.insert(header::CACHE_CONTROL, keep);
@@ -80,6 +115,22 @@ mod tests {
         let bytes: usize = ASSETS.iter().map(|asset| asset.bytes.len()).sum();
         // Before any compression, and with every file; a page adds its own.
         assert!(bytes < 170 << 10, "{bytes}");
+    }
+
+    #[test]
+    fn gzip_goes_to_who_takes_it() {
+        let said = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(text));
+            takes_gzip(&headers)
+        };
+        for text in ["gzip", "deflate, gzip;q=0.5, br", "br;q=1.0,GZIP"] {
+            assert!(said(text), "{text}");
+        }
+        for text in ["", "br", "gzip;q=0", "gzip; q=0.0, br", "gzipped"] {
+            assert!(!said(text), "{text}");
+        }
+        assert!(!takes_gzip(&HeaderMap::new()));
     }
 
     #[test]

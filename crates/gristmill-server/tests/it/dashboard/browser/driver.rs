@@ -1,6 +1,7 @@
 //! A browser without a window that does what a test says, over WebDriver.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -49,13 +50,22 @@ impl Browser {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
-        let driver = Command::new(driver)
+        let profile = tempfile::tempdir().unwrap();
+        // A test that is killed cannot end what it started: the driver is killed with it,
+        // and with the driver its browser.
+        let driver = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .arg(driver)
             .arg(format!("--port={port}"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let profile = tempfile::tempdir().unwrap();
+        let start = profile.path().join("browser");
+        let text =
+            format!("#!/bin/sh\nexec setpriv --pdeathsig KILL '{}' \"$@\"\n", browser.display());
+        fs::write(&start, text).unwrap();
+        fs::set_permissions(&start, fs::Permissions::from_mode(0o755)).unwrap();
         let mut opened = Browser { driver, port, session: String::new(), profile };
         while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             assert!(opened.driver.try_wait().unwrap().is_none(), "the driver ended");
@@ -78,7 +88,7 @@ impl Browser {
         args.push(format!("--window-size={width},{height}"));
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "goog:loggingPrefs": { "browser": "ALL" },
-            "goog:chromeOptions": { "binary": browser, "args": args },
+            "goog:chromeOptions": { "binary": start, "args": args },
             // A dialog that nobody expects is an error of the next command.
             "unhandledPromptBehavior": "ignore",
         } } });

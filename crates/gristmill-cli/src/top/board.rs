@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use gristmill::port::{WorkerId, WorkerView};
+use gristmill::port::{WorkerId, WorkerReport, WorkerView};
 use gristmill::{QueueName, QueueStats, Task, TaskId, Timestamp};
 
 use crate::command::Rates;
@@ -77,6 +77,15 @@ pub(crate) struct Board {
     pub(crate) colour: bool,
 }
 
+/// Which queue each processor of a worker serves alone; none where it rotates over several.
+fn alone(report: &WorkerReport) -> impl Iterator<Item = Option<&QueueName>> {
+    let only = match report.queues.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    };
+    report.processors.iter().map(move |processor| processor.queue.as_ref().or(only))
+}
+
 impl Board {
     pub(crate) fn new(store: String, at: Timestamp, colour: bool) -> Self {
         Board {
@@ -103,8 +112,8 @@ impl Board {
         let mut before: HashMap<QueueName, Line> =
             self.lines.drain(..).map(|line| (line.stats.queue.clone(), line)).collect();
         let serving = |queue: &QueueName| {
-            let all = look.workers.iter().flat_map(|view| &view.report.processors);
-            all.filter(|processor| processor.queue.as_ref() == Some(queue)).count()
+            let all = look.workers.iter().flat_map(|view| alone(&view.report));
+            all.filter(|served| *served == Some(queue)).count()
         };
         self.lines = look
             .stats
@@ -141,8 +150,8 @@ impl Board {
 
     /// Processors that serve whatever comes.
     pub(crate) fn rotating(&self) -> usize {
-        let all = self.workers.iter().flat_map(|view| &view.report.processors);
-        all.filter(|processor| processor.queue.is_none()).count()
+        let all = self.workers.iter().flat_map(|view| alone(&view.report));
+        all.filter(Option::is_none).count()
     }
 
     pub(crate) fn rows(&self, pane: Pane) -> usize {

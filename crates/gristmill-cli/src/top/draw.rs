@@ -66,7 +66,7 @@ pub(crate) fn draw(board: &Board, frame: &mut Frame<'_>) {
     }
     // Title, headings, and a line between: what is left is for failures.
     let high = |pane| u16::try_from(board.rows(pane)).unwrap_or(u16::MAX).max(1).saturating_add(3);
-    let workers = high(Pane::Workers).min((body.height / 4).max(4));
+    let workers = high(Pane::Workers).min((body.height / 3).max(4));
     let queues = high(Pane::Queues).min(body.height.saturating_sub(workers + 6));
     let parts = [Constraint::Length(queues), Constraint::Length(workers), Constraint::Min(0)];
     let [queues, workers, failures] = Layout::vertical(parts).areas(body);
@@ -297,7 +297,7 @@ mod tests {
             host: "mill".to_owned(),
             pid: 17,
             version: "0.1.0".to_owned(),
-            queues: vec![name("emails")],
+            queues: vec![name("emails"), name("reports")],
             processors: vec![processor(Some("emails")), processor(None)],
             handled: Vec::new(),
             follows_term: None,
@@ -343,7 +343,7 @@ mod tests {
         assert!(said("  1 worker, 1 processor rotating"), "{lines:#?}");
         let worker = lines.iter().find(|line| line.contains("0123456789abcdef")).expect("one");
         let words: Vec<&str> = worker.split_whitespace().skip(1).collect();
-        assert_eq!(words, ["2", "4", "900ms", "ago", "mill:17", "emails"]);
+        assert_eq!(words, ["2", "4", "900ms", "ago", "mill:17", "emails,", "reports"]);
         let failure = lines.iter().find(|line| line.starts_with("  42")).expect("a failure");
         assert!(failure.contains("1m ago") && failure.ends_with("no route to host"), "{failure}");
         assert!(said(KEYS) && coloured);

@@ -25,6 +25,7 @@ mod http_page;
 mod init;
 mod looking;
 mod orphan;
+mod overview_cost;
 mod place;
 mod postgres;
 mod postgres_damaged;
@@ -48,8 +49,10 @@ mod sql_page;
 mod stop;
 mod stream;
 mod stuck_log;
+mod terminal;
 mod tls;
 mod token;
+mod top;
 #[cfg(feature = "otel")]
 mod traces;
 mod typescript;

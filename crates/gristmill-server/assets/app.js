@@ -16,15 +16,24 @@
     !(window.getSelection()?.isCollapsed ?? true);
   let last = Date.now();
   let due = 0;
+  // A page that took long is asked for less often: an open one has the service work for a
+  // fortieth of the time at most.
+  let asked = 0;
+  let pause = 1500;
+  const answered = () => {
+    if (asked) pause = Math.max(1500, 40 * (performance.now() - asked));
+    asked = 0;
+  };
   const look = () => {
     due = 0;
     if (busy()) return;
     last = Date.now();
+    asked = performance.now();
     htmx.trigger("#live", "refresh");
   };
   // At most once in a second and a half, however much happens.
   const soon = () => {
-    if (!due) due = setTimeout(look, Math.max(100, last + 1500 - Date.now()));
+    if (!due) due = setTimeout(look, Math.max(100, last + pause - Date.now()));
   };
   let events = null;
   const listen = () => {
@@ -42,7 +51,7 @@
   };
   document.addEventListener("visibilitychange", () => { listen(); soon(); });
   // What other processes do, and what time brings, is told by nobody.
-  setInterval(() => { if (Date.now() - last > 4500) soon(); }, 1000);
+  setInterval(() => { if (Date.now() - last > Math.max(4500, pause)) soon(); }, 1000);
   listen();
 
   const offline = (is) => {
@@ -51,7 +60,26 @@
     bar.hidden = !is;
   };
   document.addEventListener("htmx:error", () => offline(true));
-  document.addEventListener("htmx:after:swap", () => { offline(false); dress(); });
+  document.addEventListener("htmx:after:swap", () => { answered(); offline(false); dress(); });
+
+  // ---- counting down -------------------------------------------------------------------
+  // By how much was left when the page was made: this machine's clock may be a wrong one.
+  const ends = new WeakMap();
+  const left = (s) => {
+    const units = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+    const first = units.findIndex(([, of]) => s >= of);
+    if (first < 0) return "now";
+    const [[unit, of], [less, by] = []] = units.slice(first, first + 2);
+    const rest = less ? Math.floor((s % of) / by) : 0;
+    return `in ${Math.floor(s / of)}${unit}${rest ? `${rest}${less}` : ""}`;
+  };
+  setInterval(() => {
+    if (document.hidden) return;
+    for (const time of all("time[data-left]")) {
+      const end = ends.get(time);
+      if (end) time.textContent = left(Math.max(0, Math.floor((end.at - performance.now()) / 1000)));
+    }
+  }, 1000);
 
   // ---- what only scripts can do --------------------------------------------------------
   const dress = () => {
@@ -69,6 +97,13 @@
       words.className = "yours";
       words.textContent = ` (yours: ${at.toLocaleDateString("en-GB", { weekday: "short" })} ${mine})`;
       fire.after(words);
+    }
+    for (const time of all("time[data-left]")) {
+      // A page that was asked for again may say another end, or the same one anew.
+      const said = `${time.dateTime} ${time.dataset.left}`;
+      if (ends.get(time)?.said !== said) {
+        ends.set(time, { said, at: performance.now() + 1000 * time.dataset.left });
+      }
     }
     if (row) mark(row, false);
     chosen();
@@ -96,6 +131,14 @@
       for (const box of all("input[name=ids]")) box.checked = event.target.checked;
     }
     if (event.target.matches("input[type=checkbox]")) chosen();
+  });
+
+  // Another queue has another contract: the form begins anew, unless somebody has written.
+  document.addEventListener("change", (event) => {
+    const place = event.target.dataset.begins;
+    const written = one("textarea[name=payload]");
+    if (!place || written.value !== written.defaultValue) return;
+    location.assign(`${root}${place}?queue=${encodeURIComponent(event.target.value)}`);
   });
 
   // ---- asking first --------------------------------------------------------------------

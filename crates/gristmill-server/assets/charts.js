@@ -28,7 +28,7 @@
     return from;
   };
   const spanned = (s) => {
-    if (s < 0.0995) return `${Math.max(1, Math.round(s * 1000))}ms`;
+    if (s < 0.9995) return `${Math.max(1, Math.round(s * 1000))}ms`;
     for (const [unit, of] of [["h", 3600], ["m", 60]]) {
       if (s >= of) return `${+(s / of).toPrecision(2)}${unit}`;
     }
@@ -45,13 +45,14 @@
     const wait = (share) => at.map((t) => within(by.get(t)?.waits, share));
     return { at, put: of("put"), done: of("done"), failed: of("failed"), half: wait(0.5), most: wait(0.95) };
   };
+  const amount = (_, v) => (v == null ? "" : v.toLocaleString());
   const series = (label, name, fill) => {
     const stroke = color(name);
-    return { label, stroke, width: 1.5, points: { show: false }, ...(fill ? { fill: color(`${name}-tint`) } : {}) };
+    return { label, stroke, width: 1.5, points: { show: false }, value: amount, ...(fill ? { fill: color(`${name}-tint`) } : {}) };
   };
   const waited = (label, name) => ({
     ...series(label, name), points: { show: true, size: 4 }, spanGaps: false,
-    value: (_, v) => (v == null ? "--" : spanned(v)),
+    value: (_, v) => (v == null ? "" : spanned(v)),
   });
   const plots = {
     flow: (d) => [[d.at, d.done, d.put], [series("done", "accent", true), series("put", "blue")]],
@@ -62,6 +63,19 @@
   const waits = {
     scales: { y: { distr: 3, range: (_, __, max) => [0.01, Math.max(2, (max ?? 1) * 1.3)] } },
     splits: (_, __, ___, max) => [0.01, ...bounds.map(([, to]) => to)].filter((to) => to <= max),
+  };
+  // Times as the rest of the page has them: by 24 hours, and days where midnight is.
+  const two = (n) => String(n).padStart(2, "0");
+  const clock = (at) => `${two(at.getHours())}:${two(at.getMinutes())}`;
+  const day = (at) => at.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  const times = (_, splits) => splits.map((t) => {
+    const at = new Date(t * 1000);
+    return at.getHours() || at.getMinutes() ? clock(at) : day(at);
+  });
+  const moment = (_, t) => {
+    if (t == null) return "";
+    const at = new Date(t * 1000);
+    return `${day(at)} ${clock(at)}`;
   };
   const table = (data, lines, place) => {
     let box = place.parentElement.querySelector("details");
@@ -87,7 +101,7 @@
     const days = data[0].at(-1) - data[0][0] > 86400;
     data[0].forEach((t, n) => {
       const values = data.slice(1).map((values) => values[n]);
-      const said = values.map((v, at) => lines[at].value?.(null, v) ?? v);
+      const said = values.map((v, at) => lines[at].value(null, v) || "–");
       const from = new Date(t * 1000);
       if (values.some((v) => v > 0)) row([days ? from.toLocaleString() : from.toLocaleTimeString(), ...said], "td");
     });
@@ -102,11 +116,12 @@
     old?.destroy();
     const axis = { stroke: color("soft"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
     const numbers = { ...axis, size: 44, values: (_, v) => v.map((n) => Number.isInteger(n) ? n.toLocaleString() : "") };
-    const spans = { ...axis, size: 44, splits: waits.splits, values: (_, v) => v.map(spanned) };
+    // Without the filter, whatever is no power of ten would lose its mark.
+    const spans = { ...axis, size: 44, splits: waits.splits, filter: (_, v) => v, values: (_, v) => v.map(spanned) };
     const log = place.dataset.plot === "wait";
     drawn.set(place, new uPlot({
-      width, height: 170, series: [{}, ...lines],
-      axes: [axis, log ? spans : numbers],
+      width, height: 150, series: [{ label: "at", value: moment }, ...lines],
+      axes: [{ ...axis, size: 26, values: times }, log ? spans : numbers],
       scales: log ? waits.scales : { y: { range: (_, __, max) => [0, Math.max(1, max)] } },
       legend: { live: true }, cursor: { y: false },
     }, data, place));

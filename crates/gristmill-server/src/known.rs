@@ -56,6 +56,11 @@ impl Queues {
         Ok(NewTask { payload, ..task })
     }
 
+    /// What its payloads hold, where a contract says so.
+    pub(crate) fn contract(&self, queue: &QueueName) -> Option<&QueueContract> {
+        self.0.get(queue)?.contract.as_ref()
+    }
+
     /// How long a claim lasts unless its caller says so.
     pub(crate) fn lease(&self, queue: &QueueName) -> Duration {
         self.0.get(queue).map_or(Settings::default().lease, |known| known.lease)

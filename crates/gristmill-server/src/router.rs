@@ -112,7 +112,7 @@ routes! {
         problems [404, 409, 413];
     GET "/v1/tasks" [read] tasks::list, "List tasks, a page at a time",
         query ["queue": "name", "state": "state", "key": "string", "group": "string", "source": "string",
-               "error": "string", "since": "since", "order": "order", "cursor": "id", "limit": "integer"],
+               "error": "string", "payload": "string", "since": "since", "order": "order", "cursor": "id", "limit": "integer"],
         answers [200 "TaskPage"], problems [404];
     GET "/v1/tasks/{id}" [read] tasks::get, "Look at a task, or wait for its end", query ["wait": "wait"], answers [200 "Task"], problems [404];
     POST "/v1/tasks/retry" [admin] operate::retry, "Run failed tasks again", body "Retry", answers [200 "OperationAnswer", 202 "StoredOperation"], problems [404, 409];

@@ -76,6 +76,10 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "K")]
     pub(crate) key: Option<String>,
 
+    /// Only tasks with this in their payload: every one of them is looked at
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) payload: Option<String>,
+
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,

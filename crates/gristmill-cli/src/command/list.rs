@@ -17,6 +17,8 @@ use crate::store::Missing;
 #[derive(Debug)]
 pub(crate) struct List {
     filter: TaskFilter,
+    /// What the payload has in it, as it is shown.
+    payload: Option<String>,
     limit: usize,
 }
 
@@ -49,7 +51,7 @@ impl List {
         if let Some(word) = &args.state {
             filter = state(filter, word)?;
         }
-        Ok(List { filter, limit: args.limit })
+        Ok(List { filter, payload: args.payload, limit: args.limit })
     }
 
     pub(crate) async fn run(self, session: &Session) -> Result<(), Failure> {
@@ -83,9 +85,13 @@ impl List {
                 filter: self.filter.clone(),
                 order: Order::Oldest,
                 after,
-                limit: wanted.min(page),
+                // Few of them may have it: then a page is looked through at a time.
+                limit: if self.payload.is_some() { page } else { wanted.min(page) },
             };
-            let found = mill.inspect().list(request).await?;
+            let mut found = mill.inspect().list(request).await?;
+            if let Some(part) = &self.payload {
+                found.tasks.retain(|task| payload_text(task, contracts).contains(part));
+            }
             waiting.extend(found.tasks);
             after = found.next;
             let more = shown + waiting.len() > self.limit;

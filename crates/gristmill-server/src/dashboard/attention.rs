@@ -133,6 +133,11 @@ fn ms(span: Duration) -> String {
     super::words::span(Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
 }
 
+/// So many do.
+fn wait(tasks: u64) -> String {
+    format!("{} {}", counted(tasks, "task"), if tasks == 1 { "waits" } else { "wait" })
+}
+
 /// Why tasks of a queue wait, if for no good reason. One reason: the first explains the
 /// others.
 fn waiting(known: &Known<'_>) -> Option<Notice> {
@@ -157,8 +162,7 @@ fn waiting(known: &Known<'_>) -> Option<Notice> {
     let waited = stats.oldest_ready.unwrap_or_default();
     if stats.paused && stats.pending() > 0 {
         let by = known.queue.and_then(|queue| queue.paused_by.as_deref()).unwrap_or("somebody");
-        let words =
-            format!("{name} was paused by {by}, and {} wait.", counted(stats.pending(), "task"));
+        let words = format!("{name} was paused by {by}, and {}.", wait(stats.pending()));
         return to_queue(false, words);
     }
     if !stats.can_accept() {
@@ -169,11 +173,8 @@ fn waiting(known: &Known<'_>) -> Option<Notice> {
         return to_queue(true, words);
     }
     if stats.ready > 0 && !known.served && stats.processing == 0 && waited > ON_ITS_WAY {
-        let words = format!(
-            "Nobody serves {name}: {} wait, the oldest for {}.",
-            counted(stats.ready, "task"),
-            age(waited)
-        );
+        let words =
+            format!("Nobody serves {name}: {}, the oldest for {}.", wait(stats.ready), age(waited));
         return to_queue(true, words);
     }
     let most = known.queue.and_then(|queue| queue.settings.max_wait)?;

@@ -205,10 +205,8 @@ fn one(view: &View, group: &Group, queue: Option<&QueueName>, whole: bool) -> Ma
     let more = group.queues.len().saturating_sub(QUEUES);
     html! {
         li {
-            div.top {
-                code.error { @if group.shape.is_empty() { "(no error was said)" } @else { (excerpt(&group.shape, 400)) } }
-                span.many { @if !whole { "≥ " } (counted(group.count, "task")) }
-            }
+            div {
+            code.error { @if group.shape.is_empty() { "(no error was said)" } @else { (excerpt(&group.shape, 400)) } }
             p.more {
                 "last " (instant(group.last, view.now)) " ("
                 a href=(view.href(&format!("tasks/{}", group.newest))) { "#" (group.newest) } ")"
@@ -222,7 +220,6 @@ fn one(view: &View, group: &Group, queue: Option<&QueueName>, whole: bool) -> Ma
             @if let Some((_, note)) = &group.note {
                 p.more { "noted by " (excerpt(&note.by, 40)) ": " q { (excerpt(&note.text, 200)) } }
             }
-            (picture(group))
             @if shape.is_some() {
                 p.buttons {
                     a href=(view.href_with("tasks", &query(asked))) { "Its tasks" }
@@ -232,6 +229,11 @@ fn one(view: &View, group: &Group, queue: Option<&QueueName>, whole: bool) -> Ma
                         a href=(with(Action::Discard)) { "Discard all…" }
                     }
                 }
+            }
+            }
+            div.much {
+                span.many { @if !whole { "≥ " } (counted(group.count, "task")) }
+                (picture(group))
             }
         }
     }

@@ -12,6 +12,7 @@
 mod assets;
 mod attention;
 mod audit;
+mod busy;
 mod chart;
 mod checked;
 mod failed;

@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use gristmill::port::{Queue, WorkerView};
 use gristmill::{QueueName, QueueStats};
+use gristmill_contract::settings;
 use maud::{Markup, html};
 
 use super::attention::{self, Answered, HEARD_OF, Known, Notice};
+use super::busy::Busy;
 use super::chart;
 use super::fields::query;
 use super::layout::{self, Frame, Section};
@@ -38,6 +40,8 @@ pub(crate) struct Processors {
     pub(crate) rotating: u64,
     /// Workers that claim from it over HTTP.
     pub(crate) claimants: u64,
+    /// Of the processors, those that hold something: of any queue, where they rotate.
+    pub(crate) busy: Busy,
 }
 
 impl Processors {
@@ -69,11 +73,20 @@ pub(crate) fn processors(
     let live = workers.iter().filter(|worker| worker.silent_for < HEARD_OF);
     for report in live.map(|worker| &worker.report).filter(|report| !report.stopping) {
         for processor in &report.processors {
-            match &processor.queue {
-                Some(queue) => all.entry(queue.clone()).or_default().own += 1,
+            let busy = Busy { busy: u64::from(processor.holding > 0), all: 1 };
+            // One that rotates over a single queue serves it as any other does.
+            let only = report.queues.first().filter(|_| report.queues.len() == 1);
+            match processor.queue.as_ref().or(only) {
+                Some(queue) => {
+                    let serving = all.entry(queue.clone()).or_default();
+                    serving.own += 1;
+                    serving.busy.add(busy);
+                }
                 None => {
                     for queue in &report.queues {
-                        all.entry(queue.clone()).or_default().rotating += 1;
+                        let serving = all.entry(queue.clone()).or_default();
+                        serving.rotating += 1;
+                        serving.busy.add(busy);
                     }
                 }
             }
@@ -181,10 +194,10 @@ fn figures(view: &View, stats: &[QueueStats], rows: &[Row], workers: &[WorkerVie
     let sum = |of: fn(&QueueStats) -> u64| stats.iter().map(of).sum::<u64>();
     let oldest = stats.iter().filter_map(|one| one.oldest_ready).max();
     let live = workers.iter().filter(|worker| worker.silent_for < HEARD_OF);
-    let (mut count, mut processors) = (0, 0);
+    let (mut count, mut busy) = (0, Busy::default());
     for worker in live {
         count += 1;
-        processors += worker.report.processors.len() as u64;
+        busy.add(Busy::of(&worker.report));
     }
     let mut all: Option<Trend> = None;
     for row in rows {
@@ -210,11 +223,14 @@ fn figures(view: &View, stats: &[QueueStats], rows: &[Row], workers: &[WorkerVie
             (figure("delayed", number(sum(|s| s.delayed)), Some(listed("delayed"))))
             (figure("failed", number(sum(|s| s.failed)), Some(listed("failed"))))
             @if let Some(all) = &all {
-                (figure("put a minute", number(all.put_rate()), None))
-                (figure("done a minute", number(all.done_rate()), None))
+                (figure("put/min", number(all.put_rate()), None))
+                (figure("done/min", number(all.done_rate()), None))
             }
             (figure("workers", number(count), Some(view.href("workers"))))
-            (figure("processors", number(processors), None))
+            (figure("processors", number(busy.all), None))
+            @if let Some(percent) = busy.percent() {
+                (figure("busy", format!("{percent} %"), None))
+            }
         }
     }
 }
@@ -224,13 +240,14 @@ fn table(view: &View, rows: &[Row], all: usize) -> Markup {
         section aria-labelledby="queues" {
             h2 #queues { "Queues" }
             div.wide tabindex="0" role="group" aria-labelledby="queues" {
-                table.rows {
+                table.rows.dense {
                     thead {
                         tr {
                             th scope="col" { "Queue" }
                             th scope="col" { "State" }
                             th.n scope="col" { "Ready" }
-                            th.n scope="col" title="How long the oldest ready task has been due" { "Wait" }
+                            th.n scope="col" title="How long the oldest ready task has been due" { "Oldest" }
+                            th.n scope="col" title="How long 95 in 100 of the tasks claimed in the last 15 minutes had been due, at most" { "Wait" }
                             th.n scope="col" { "Processing" }
                             th.n scope="col" { "Delayed" }
                             th.n scope="col" title="Behind another task of its key" { "Blocked" }
@@ -238,7 +255,7 @@ fn table(view: &View, rows: &[Row], all: usize) -> Markup {
                             th.n scope="col" title="Put in the last minute" { "In/min" }
                             th.n scope="col" title="Done in the last minute" { "Out/min" }
                             th scope="col" { "Last hour" }
-                            th scope="col" { "Processors" }
+                            th scope="col" title="Who serves it, and how many of them hold a task" { "Processors" }
                         }
                     }
                     tbody { @for row in rows { (line(view, row)) } }
@@ -278,6 +295,14 @@ fn line(view: &View, row: &Row) -> Markup {
                     _ => { span.zero { "–" } }
                 }
             }
+            td.n {
+                @match row.trend.waited() {
+                    Some((half, most)) => {
+                        span title=(format!("Half of them {}", within(half))) { (within(most)) }
+                    }
+                    None => { span.zero { "–" } }
+                }
+            }
             (number_of(stats.processing, "processing"))
             (number_of(stats.delayed, "delayed"))
             (number_of(stats.blocked, "blocked"))
@@ -285,9 +310,14 @@ fn line(view: &View, row: &Row) -> Markup {
             td.n { (rate(row.trend.put_rate())) }
             td.n { (rate(row.trend.done_rate())) }
             td { (row.trend.spark(name)) }
-            td { (row.processors.words()) }
+            td { (row.processors.busy.picture()) (row.processors.words()) }
         }
     }
+}
+
+/// A bucket of waits in words.
+fn within(bucket: &str) -> String {
+    if bucket == "longer" { "> 1h".to_owned() } else { format!("≤ {bucket}") }
 }
 
 fn rate(n: u64) -> Markup {
@@ -305,8 +335,15 @@ fn state(row: &Row) -> Markup {
             (pill("done", "served"))
         }
         @if !stats.can_accept() { " " (pill("failed", "full")) }
-        @if let Some(slots) = row.queue.as_ref().and_then(|queue| queue.settings.slots) {
-            " " (pill("delayed", &counted(u64::from(slots), "slot")))
+        @if let Some(queue) = &row.queue {
+            @if let Some(slots) = queue.settings.slots {
+                " " (pill("delayed", &counted(u64::from(slots), "slot")))
+            }
+            @for (name, value) in settings::differing(&queue.settings) {
+                @if matches!(name, "concurrency" | "rate") {
+                    " " (pill("delayed", &format!("{name} {value}")))
+                }
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A form that puts a task, new or as an edited copy of one that stands.
 
 use gristmill::port::{Action, Operation, PutRequest, Selection};
-use gristmill::{PutAnswer, Task, TaskState};
+use gristmill::{PutAnswer, QueueName, Task, TaskState, Timestamp};
+use gristmill_contract::{Field, QueueContract, Scalar};
 use maud::{Markup, html};
 use serde_json::{Map, Value, value::RawValue};
 
@@ -29,9 +30,44 @@ struct Begin {
     /// The task that it is a copy of, if that failed: it may be resolved with the put.
     resolves: Option<String>,
     copied: Option<String>,
+    /// The fields of its queue's contract, with their types.
+    fields: Vec<(String, String)>,
+}
+
+/// What a payload of a contract begins with: every field that must be there.
+fn skeleton(contract: &QueueContract, now: Timestamp) -> String {
+    let value = |field: &Field| match field.kind.scalar {
+        _ if field.kind.list => "[]".to_owned(),
+        Scalar::String | Scalar::Bytes => "\"\"".to_owned(),
+        Scalar::Bool => "false".to_owned(),
+        Scalar::Float64 => "0.0".to_owned(),
+        Scalar::Timestamp => format!("\"{now}\""),
+        _ => "0".to_owned(),
+    };
+    let needed = contract.fields.iter().filter(|field| !field.kind.optional);
+    let lines: Vec<String> =
+        needed.map(|field| format!("  \"{}\": {}", field.name, value(field))).collect();
+    if lines.is_empty() { "{}".to_owned() } else { format!("{{\n{}\n}}", lines.join(",\n")) }
 }
 
 impl Begin {
+    /// An empty one, by the contract of its queue.
+    fn new(queue: String, queues: &Queues, now: Timestamp) -> Self {
+        let known = QueueName::new(&queue).ok();
+        let contract = known.as_ref().and_then(|queue| queues.contract(queue));
+        let payload = contract.map_or_else(|| "{}".to_owned(), |known| skeleton(known, now));
+        Begin { queue, payload, ..Begin::default() }
+    }
+
+    fn with_fields(self, queues: &Queues) -> Self {
+        let known = QueueName::new(&self.queue).ok();
+        let contract = known.as_ref().and_then(|queue| queues.contract(queue));
+        let fields = contract.map_or_else(Vec::new, |known| {
+            known.fields.iter().map(|one| (one.name.clone(), one.kind.to_string())).collect()
+        });
+        Begin { fields, ..self }
+    }
+
     fn copy(task: &Task, queues: &Queues) -> Answer<Self> {
         let text = || {
             let why = "its payload is neither JSON nor text of its contract";
@@ -47,6 +83,7 @@ impl Begin {
             priority: if task.priority == 0 { String::new() } else { task.priority.to_string() },
             resolves: (task.state == TaskState::Failed).then(|| task.id.to_string()),
             copied: Some(task.id.to_string()),
+            fields: Vec::new(),
         })
     }
 }
@@ -58,19 +95,22 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
     }
     let service = call.service;
     let queues = service.store.queues().await?;
+    let known = service.known.queues(&service).await?;
     let begin = match view.query.one("copy") {
         Some(copy) => {
             let id = id("copy", &copy)?;
             let none = || Problem::new(&NO_TASK, format!("no task {id} stands"));
             let task = service.store.get(id).await?.ok_or_else(none)?;
-            Begin::copy(&task, &*service.known.queues(&service).await?)?
+            Begin::copy(&task, &known)?
         }
-        None => Begin {
-            queue: view.query.one("queue").unwrap_or_default(),
-            payload: "{}".to_owned(),
-            ..Begin::default()
-        },
+        None => {
+            // Without a choice it is the first: a browser would show that one, too.
+            let first = || queues.first().map(|queue| queue.name.to_string());
+            let queue = view.query.one("queue").or_else(first).unwrap_or_default();
+            Begin::new(queue, &known, view.now)
+        }
     };
+    let begin = begin.with_fields(&known);
     let names: Vec<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
     let body = html! {
         h1 { @if let Some(of) = &begin.copied { "Put an edited copy of #" (of) } @else { "Put a task" } }
@@ -94,11 +134,17 @@ fn fill_in(view: &View, begin: &Begin, queues: &[&str]) -> Markup {
     html! {
         form.stack.card method="post" action=(view.href("put")) {
             label { span { "Queue" }
-                select name="queue" {
+                select name="queue" data-begins=[begin.copied.is_none().then_some("put")] {
                     @for name in queues { option selected[begin.queue == *name] { (name) } }
                 } }
             label { span { "Payload: JSON, or the fields of the queue’s contract" }
                 textarea name="payload" required spellcheck="false" { "\n" (begin.payload) } }
+            @if !begin.fields.is_empty() {
+                p.scope { "By its contract: "
+                    @for (at, (name, kind)) in begin.fields.iter().enumerate() {
+                        @if at > 0 { ", " } code { (name) } " " (kind)
+                    } }
+            }
             div.two {
                 (field("key", "Key (what it is about)", &begin.key, "none"))
                 (field("delay", "Delay", "", "now, or 5s, 2h"))

@@ -203,24 +203,44 @@ fn table(queue: &Queue) -> Markup {
     if let Some(change) = &queue.overridden {
         say(&change.settings, "by hand");
     }
-    html! {
-        div.wide tabindex="0" role="region" aria-label="Settings" {
-            table {
-                thead { tr { th scope="col" { "Setting" } th scope="col" { "In force" } th scope="col" { "From" } } }
-                tbody {
-                    @for (name, value) in settings::all(&queue.settings) {
-                        @let who = from.get(name).or_else(|| from.get(name.split('.').next().unwrap_or(name)));
-                        tr {
-                            th scope="row" { (name) }
-                            td { code { @if value.is_empty() { "none" } @else { (value) } } }
-                            td { @match who {
-                                Some(who) if **who == *"by hand" => { (pill("blocked", "by hand")) }
-                                Some(who) => { (who) }
-                                None => { span.zero { "default" } }
-                            } }
+    let all = settings::all(&queue.settings);
+    let said = |name: &str| {
+        let whole = || from.get(name.split('.').next().unwrap_or(name));
+        from.get(name).or_else(whole).copied()
+    };
+    let (ours, rest): (Vec<_>, Vec<_>) = all.iter().partition(|(name, _)| said(name).is_some());
+    let rows = |label: &str, some: &[&(&'static str, String)]| {
+        html! {
+            div.wide tabindex="0" role="region" aria-label=(label) {
+                table {
+                    thead { tr { th scope="col" { "Setting" } th scope="col" { "In force" } th scope="col" { "From" } } }
+                    tbody {
+                        @for (name, value) in some {
+                            tr {
+                                th scope="row" { (name) }
+                                td { code { @if value.is_empty() { "none" } @else { (value) } } }
+                                td { @match said(name) {
+                                    Some("by hand") => { (pill("blocked", "by hand")) }
+                                    Some(who) => { (who) }
+                                    None => { span.zero { "default" } }
+                                } }
+                            }
                         }
                     }
                 }
+            }
+        }
+    };
+    html! {
+        @if ours.is_empty() {
+            p.scope { "Nothing is set: all of it is as by default." }
+        } @else {
+            (rows("Settings", &ours))
+        }
+        @if !rest.is_empty() {
+            details.rest {
+                summary { (counted(rest.len() as u64, "setting")) " as by default" }
+                (rows("Settings as by default", &rest))
             }
         }
         @if let Some(change) = &queue.overridden {

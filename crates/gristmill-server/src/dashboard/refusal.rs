@@ -18,7 +18,7 @@ pub(crate) fn page(view: &View, problem: &Problem) -> Response {
         section.refusal role="alert" {
             p.kind { (status.as_u16()) " · " code { (problem.code()) } }
             h1 { (problem.title()) }
-            p {
+            p.detail {
                 @if let Some(field) = problem.at_field() { strong { (field) } ": " }
                 (problem.detail())
             }

@@ -85,7 +85,7 @@ fn line(view: &View, one: &Schedule) -> Markup {
             td { (declared.missed) @if declared.overlap == Overlap::Skip { ", skips while one stands" } }
             @if view.viewer.may_act {
                 td {
-                    form.inline method="post" action=(place) {
+                    form.inline.tall method="post" action=(place) {
                         @if one.paused {
                             button name="action" value="resume" aria-label=(format!("Resume {name}")) { "Resume" }
                         } @else {

@@ -12,11 +12,12 @@ use super::pill;
 use super::task::filter::{Asked, STATES};
 use super::task::payload;
 use super::view::View;
-use super::words::{counted, excerpt, instant, number};
+use super::words::{countdown, counted, excerpt, instant, number};
 use crate::call::Call;
 use crate::known::Queues;
 use crate::problem::Answer;
-use crate::route::tasks::{Narrow, page as find};
+use crate::route::narrow::Narrow;
+use crate::route::tasks::page as find;
 
 /// How long a page may be looked for: what was not found by then is looked for on the
 /// next one.
@@ -46,7 +47,12 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
         after: meant.after,
         limit: meant.limit,
     };
-    let narrow = Narrow { since: meant.since, shape: meant.shape.as_deref(), looks: LOOKS };
+    let narrow = Narrow {
+        since: meant.since,
+        shape: meant.shape.as_deref(),
+        payload: meant.payload.as_deref(),
+        looks: LOOKS,
+    };
     let page = find(&service, &caller, request, narrow).await?;
     let (all, among) = (asked.counted(&stats), asked.among(&stats));
     let looked = asked.looked().saturating_add(page.looked);
@@ -59,7 +65,10 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
         (form(&view, &asked, &names))
         (list(&view, &asked, &found, &queues, &stats))
     };
-    Ok(layout::page(&view, &Frame::of(Section::Tasks, "Tasks"), &body))
+    let frame = Frame::of(Section::Tasks, "Tasks");
+    // A look through many is not taken again and again because somebody leaves it open.
+    let frame = if so_far.is_some() { frame.still() } else { frame };
+    Ok(layout::page(&view, &frame, &body))
 }
 
 /// The filters.
@@ -96,6 +105,7 @@ fn form(view: &View, asked: &Asked, queues: &[&QueueName]) -> Markup {
             }
             (field("key", "Key", "exactly"))
             (field("error", "Error has", "a part of it"))
+            (field("payload", "Payload has", "a part of it"))
             details.more open[asked.says_more()] {
                 summary { "More" }
                 div {
@@ -169,10 +179,10 @@ fn rows(view: &View, found: &Found, queues: &Queues, can: bool) -> Markup {
                         th scope="col" { "Task" }
                         th scope="col" { "Queue" }
                         th scope="col" { "State" }
-                        th scope="col" { "Key" }
+                        th.less scope="col" { "Key" }
                         th scope="col" { "Error or payload" }
-                        th.n scope="col" title="Attempts since it was put or sent back" { "Attempts" }
-                        th scope="col" { "Put" }
+                        th.n.less scope="col" title="Attempts since it was put or sent back" { "Attempts" }
+                        th.less scope="col" { "Put" }
                         th scope="col" { "Runs" }
                     }
                 }
@@ -297,15 +307,15 @@ pub(crate) fn line(view: &View, task: &Task, queues: &Queues, can: bool) -> Mark
             th scope="row" { a href=(place) { "#" (task.id) } }
             td { (task.queue) }
             td { (pill::task(task, view.now)) }
-            td.text { @if let Some(key) = &task.key { (excerpt(key, 40)) } @else { span.zero { "–" } } }
+            td.text.less { @if let Some(key) = &task.key { (excerpt(key, 40)) } @else { span.zero { "–" } } }
             td.text.long {
                 @match &task.error {
                     Some(error) => { span.error { (excerpt(error, 140)) } }
                     None => { code { (excerpt(&payload::line(task, queues), 140)) } }
                 }
             }
-            td.n { (task.attempts) }
-            td { (instant(task.created_at, view.now)) }
+            td.n.less { (task.attempts) }
+            td.less { (instant(task.created_at, view.now)) }
             td { (runs(task, view)) }
         }
     }
@@ -315,7 +325,7 @@ pub(crate) fn line(view: &View, task: &Task, queues: &Queues, can: bool) -> Mark
 fn runs(task: &Task, view: &View) -> Markup {
     match (&task.lease, task.failed_at, task.resolved_at) {
         (Some(lease), _, _) => html! {
-            "lease ends " (instant(lease.until, view.now))
+            "lease ends " (countdown(lease.until, view.now))
         },
         (None, Some(failed), _) => html! { "failed " (instant(failed, view.now)) },
         (None, None, Some(done)) => html! { "ended " (instant(done, view.now)) },

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gristmill::port::Minute;
+use gristmill::port::{Minute, Waits};
 use gristmill::{QueueName, Timestamp};
 use maud::{Markup, html};
 
 use super::words::number;
+use crate::message::stats::WAITS;
 use crate::problem::Answer;
 use crate::service::Service;
 
@@ -19,6 +20,9 @@ const FRESH: Duration = Duration::from_secs(4);
 const BACK: Duration = Duration::from_secs(3600);
 /// The same in minutes.
 const MINUTES: usize = 60;
+
+/// Of them those whose waits are told.
+const LATELY: u64 = 15;
 
 /// A look at a queue's minutes, and when it was taken.
 type Look = (Instant, Arc<Vec<Minute>>);
@@ -54,6 +58,8 @@ pub(crate) struct Trend {
     put: [u64; MINUTES],
     done: [u64; MINUTES],
     failed: [u64; MINUTES],
+    /// How long what was claimed in the last quarter of an hour had been due.
+    waits: Waits,
     /// How much of the last minute is over.
     over: f64,
 }
@@ -63,11 +69,15 @@ impl Trend {
         let zero = [0; MINUTES];
         let last = now.minute();
         let over = now.since(last).as_secs_f64() / 60.0;
-        let mut trend = Trend { put: zero, done: zero, failed: zero, over };
+        let waits = Waits::default();
+        let mut trend = Trend { put: zero, done: zero, failed: zero, waits, over };
         for minute in minutes {
             let ago = last.since(minute.at).as_secs() / 60;
             let at = usize::try_from(ago).ok().and_then(|ago| (MINUTES - 1).checked_sub(ago));
             let Some(at) = at else { continue };
+            if ago < LATELY {
+                trend.waits.add(&minute.waits);
+            }
             for (values, value) in [
                 (&mut trend.put, minute.put),
                 (&mut trend.done, minute.done),
@@ -83,6 +93,7 @@ impl Trend {
 
     /// Two queues' minutes together.
     pub(crate) fn add(&mut self, other: &Trend) {
+        self.waits.add(&other.waits);
         for (all, one) in [
             (&mut self.put, &other.put),
             (&mut self.done, &other.done),
@@ -120,6 +131,21 @@ impl Trend {
     pub(crate) fn failures(&self) -> (u64, u64) {
         let quarter = |skip: usize| self.failed.iter().rev().skip(skip).take(15).sum();
         (quarter(0), quarter(15))
+    }
+
+    /// Within what half of the tasks that were claimed lately had been due, and 95 in 100:
+    /// the names of their buckets. Nothing where none was claimed.
+    pub(crate) fn waited(&self) -> Option<(&'static str, &'static str)> {
+        let within = |hundredths: u64| {
+            let wanted = (self.waits.total() * hundredths).div_ceil(100).max(1);
+            let mut sum = 0;
+            let mut buckets = self.waits.0.iter().zip(WAITS);
+            buckets.find_map(|(n, name)| {
+                sum += n;
+                (sum >= wanted).then_some(name)
+            })
+        };
+        Some((within(50)?, within(95)?))
     }
 
     /// The hour as a picture: what was done as an area, what was put as a line over it, and
@@ -195,6 +221,23 @@ mod tests {
         assert_eq!(trend.failures(), (4, 2));
         trend.add(&trend.clone());
         assert_eq!(trend.failures(), (8, 4));
+    }
+
+    #[test]
+    fn waits_are_told_of_the_last_quarter() {
+        let now = Timestamp::from_micros(3_600_000_000 * 24);
+        let waited = |ago: u64, span: Duration, times: usize| {
+            let mut minute = minute(now, ago, 0, 0, 0);
+            (0..times).for_each(|_| minute.waits.count(span));
+            minute
+        };
+        assert_eq!(Trend::new(&[], now).waited(), None);
+        let (soon, late) = (Duration::from_millis(20), Duration::from_secs(40));
+        let old = waited(20, Duration::from_secs(9000), 500);
+        let most = [old, waited(3, soon, 94), waited(1, late, 6)];
+        assert_eq!(Trend::new(&most, now).waited(), Some(("100ms", "1m")));
+        let few = [old, waited(3, soon, 95), waited(1, late, 5)];
+        assert_eq!(Trend::new(&few, now).waited(), Some(("100ms", "100ms")));
     }
 
     #[test]

@@ -55,6 +55,15 @@ pub(crate) fn instant(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(at) title=(at) { (words) } }
 }
 
+/// An instant that somebody waits for: where there are scripts, they count it down.
+pub(crate) fn countdown(at: Timestamp, now: Timestamp) -> Markup {
+    if at <= now {
+        return instant(at, now);
+    }
+    let left = at.since(now);
+    html! { time datetime=(at) title=(at) data-left=(left.as_secs()) { "in " (age(left)) } }
+}
+
 /// A part of a text: its beginning, on one line.
 pub(crate) fn excerpt(text: &str, most: usize) -> String {
     let mut cut: String = text

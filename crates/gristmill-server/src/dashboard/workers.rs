@@ -6,11 +6,12 @@ use gristmill::{Task, TaskState};
 use maud::{Markup, html};
 
 use super::attention::HEARD_OF;
+use super::busy::Busy;
 use super::fields::query;
 use super::layout::{self, Frame, Section};
 use super::pill::pill;
 use super::view::View;
-use super::words::{age, counted, excerpt, instant, number, span};
+use super::words::{age, countdown, counted, excerpt, instant, number, span};
 use super::{flash, form};
 use crate::call::Call;
 use crate::message::fields::{queue, worker};
@@ -49,7 +50,8 @@ pub(crate) async fn page(call: Call, view: View) -> Answer {
                         thead { tr {
                             th scope="col" { "Worker" } th scope="col" { "State" }
                             th scope="col" { "Where" } th scope="col" { "Queues" }
-                            th scope="col" { "Processors" } th.n scope="col" { "Holds" }
+                            th scope="col" { "Processors" } th scope="col" { "Busy" }
+                            th.n scope="col" { "Holds" }
                             th scope="col" { "Since" } th.n scope="col" { "Heard of" }
                             @if view.viewer.may_act { th scope="col" { "Do" } }
                         } }
@@ -95,6 +97,7 @@ fn reported(view: &View, worker: &WorkerView, orders: Option<&Orders>) -> Markup
             td.text { (excerpt(&report.host, 40)) " · " (report.pid) " · " (excerpt(&report.version, 20)) }
             td.wrap { (queues(report.queues.iter().map(|queue| queue.as_str()))) }
             td title=(format!("The longest cycle has taken {}", span(longest))) { (processors(worker)) }
+            td { (Busy::of(report).shown()) }
             td.n { (number(holding)) }
             td { (instant(worker.since, view.now)) }
             td.n { (age(worker.silent_for)) " ago" }
@@ -108,7 +111,7 @@ fn buttons(view: &View, worker: &WorkerView, orders: Option<&Orders>) -> Markup 
     let (id, quiet) = (&worker.report.id, orders.is_some_and(|orders| orders.quiet));
     let moved = orders.is_some_and(|orders| !orders.moved.is_empty());
     html! {
-        form.inline method="post" action=(view.href("workers/act")) {
+        form.inline.wraps method="post" action=(view.href("workers/act")) {
             input type="hidden" name="worker" value=(id);
             @if quiet {
                 button name="action" value="resume" aria-label=(format!("Resume {id}")) { "Resume" }
@@ -180,7 +183,8 @@ pub(crate) async fn act(call: Call, view: View) -> Answer {
 fn processors(worker: &WorkerView) -> String {
     let mut counts: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
     for processor in &worker.report.processors {
-        let on = processor.queue.as_ref().map_or("in turn", |queue| queue.as_str());
+        let only = worker.report.queues.first().filter(|_| worker.report.queues.len() == 1);
+        let on = processor.queue.as_ref().or(only).map_or("in turn", |queue| queue.as_str());
         *counts.entry(on).or_default() += 1;
     }
     let parts = counts.iter().map(|(on, n)| format!("{n} {on}"));
@@ -204,11 +208,24 @@ fn claiming(view: &View, one: &Claimant) -> Markup {
             td { span.zero { "–" } }
             td.wrap { (queues(one.queues.iter().map(|queue| queue.as_str()))) }
             td { span.zero { "–" } }
+            td { span.zero { "–" } }
             td.n { span.zero { "–" } }
             td { (instant(one.since, view.now)) }
             td.n { (age(one.silent_for)) " ago" }
             @if view.viewer.may_act { td { span.zero { "–" } } }
         }
+    }
+}
+
+/// What its handler says of it.
+fn how_far(task: &Task) -> Markup {
+    let said = task.lease.as_ref().and_then(|lease| lease.progress.as_ref());
+    let Some(said) = said.map(|view| &view.progress) else { return html! { span.zero { "–" } } };
+    html! {
+        @if let Some(percent) = said.percent() {
+            progress max="100" value=(percent) aria-label="How far it is" {}
+        }
+        (excerpt(&said.to_string(), 40))
     }
 }
 
@@ -222,7 +239,8 @@ fn held_now(view: &View, leases: &[Task], held: u64) -> Markup {
                     thead { tr {
                         th scope="col" { "Task" } th scope="col" { "Queue" } th scope="col" { "Key" }
                         th scope="col" { "Held by" } th scope="col" { "Claimed" }
-                        th scope="col" { "Lease ends" } th.n scope="col" { "Attempt" }
+                        th scope="col" { "Lease ends" } th scope="col" { "How far" }
+                        th.n scope="col" { "Attempt" }
                     } }
                     tbody {
                         @for task in leases {
@@ -238,8 +256,9 @@ fn held_now(view: &View, leases: &[Task], held: u64) -> Markup {
                                 td { @if let Some(at) = task.claimed_at { (instant(at, view.now)) } }
                                 td { @if let Some(lease) = &task.lease {
                                     @if lease.until < view.now { (pill("failed", "ran out")) " " }
-                                    (instant(lease.until, view.now))
+                                    (countdown(lease.until, view.now))
                                 } }
+                                td { (how_far(task)) }
                                 td.n { (task.attempts) }
                             }
                         }

@@ -6,6 +6,7 @@ pub(crate) mod claims;
 pub(crate) mod events;
 pub(crate) mod extensions;
 pub(crate) mod health;
+pub(crate) mod narrow;
 pub(crate) mod operate;
 pub(crate) mod poll;
 pub(crate) mod port;

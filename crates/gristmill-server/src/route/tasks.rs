@@ -7,11 +7,12 @@ use gristmill::port::observed::StoreEvent;
 use gristmill::port::{
     Became, Ending, KeyStanding, ListRequest, Order, Page, SettleAnswer, StandingPlace, TaskFilter,
 };
-use gristmill::{Task, TaskId, TaskState, Timestamp, error_shape};
+use gristmill::{Task, TaskId, TaskState, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::narrow::Narrow;
 use super::now;
 use crate::access::{Caller, Scope};
 use crate::call::{self, Call};
@@ -42,6 +43,7 @@ struct ListQuery {
     group: Option<String>,
     source: Option<String>,
     error: Option<String>,
+    payload: Option<String>,
     since: Option<String>,
     order: Option<String>,
     cursor: Option<String>,
@@ -125,7 +127,8 @@ pub(crate) async fn list(call: Call) -> Answer {
         service.known.expect(&service, queue).await?;
     }
     let request = ListRequest { filter, order, after, limit };
-    let narrow = Narrow { since, shape: None, looks: LOOKS };
+    let payload = query.payload.map(|said| text("payload", said, 512)).transpose()?;
+    let narrow = Narrow { since, shape: None, payload: payload.as_deref(), looks: LOOKS };
     let page = page(&service, &caller, request, narrow).await?;
     let queues = service.known.queues(&service).await?;
     let now = now();
@@ -146,14 +149,8 @@ struct PageOut<'a> {
 /// How long a page may be looked for.
 const LOOKS: Duration = Duration::from_secs(2);
 
-/// What of a page no store looks for by itself, and for how long it is looked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Narrow<'a> {
-    pub(crate) since: Option<Timestamp>,
-    /// The shape of the error.
-    pub(crate) shape: Option<&'a str>,
-    pub(crate) looks: Duration,
-}
+/// Tasks that are read at a time where few of them may do.
+const CLOSER: usize = 100;
 
 /// A page, filled as far as a bounded look goes. It may be short, even empty, and
 /// still have a next one.
@@ -164,13 +161,12 @@ pub(crate) async fn page(
     narrow: Narrow<'_>,
 ) -> Answer<Page> {
     let limit = request.limit;
-    let Narrow { since, shape, looks } = narrow;
-    let until = Instant::now() + looks;
-    let shaped = |task: &Task| {
-        shape.is_none_or(|shape| task.error.as_deref().is_some_and(|e| error_shape(e) == shape))
-    };
+    let (since, closer) = (narrow.since, narrow.looks_closer());
+    let until = Instant::now() + narrow.looks;
+    let queues = service.known.queues(service).await?;
     let (mut tasks, mut bytes, mut looked) = (Vec::new(), 0, 0);
     loop {
+        request.limit = if closer { CLOSER } else { limit - tasks.len() };
         let page = service.store.list(request.clone()).await?;
         looked += page.looked;
         let mut next = page.next;
@@ -185,18 +181,17 @@ pub(crate) async fn page(
                 }
                 continue;
             }
-            if caller.sees(&task) && shaped(&task) {
+            if caller.sees(&task) && narrow.fits(&task, &queues) {
                 bytes += task.payload.bytes.len();
                 let id = task.id;
                 tasks.push(task);
-                if bytes >= PAGE_BYTES {
+                if bytes >= PAGE_BYTES || (closer && tasks.len() == limit) {
                     return Ok(Page { tasks, next: Some(id), looked });
                 }
             }
         }
         request.after = next;
-        request.limit = limit - tasks.len();
-        if next.is_none() || request.limit == 0 || Instant::now() >= until {
+        if next.is_none() || tasks.len() == limit || Instant::now() >= until {
             return Ok(Page { tasks, next, looked });
         }
     }

@@ -42,7 +42,7 @@ impl Count {
 fn meant(asked: &Asked, action: Action) -> Answer<(TaskFilter, Option<String>)> {
     if !asked.can_be_all() {
         let why = "an operation is about pending, processing or failed tasks, whenever they \
-                   were put: ready and delayed change by themselves";
+                   were put and whatever is in them: ready and delayed change by themselves";
         return Err(Problem::field("state", why));
     }
     let Meant { mut filter, shape, .. } = asked.meant()?;

@@ -13,12 +13,13 @@ pub(crate) const STATES: [&str; 7] =
     ["ready", "delayed", "blocked", "pending", "processing", "failed", "done"];
 
 /// Names in an address, in the order in which they are written.
-const NAMES: [&str; 13] = [
-    "queue", "state", "key", "group", "source", "error", "shape", "since", "over", "order",
-    "limit", "cursor", "looked",
+const NAMES: [&str; 14] = [
+    "queue", "state", "key", "group", "source", "error", "payload", "shape", "since", "over",
+    "order", "limit", "cursor", "looked",
 ];
 /// Those that no kept number tells apart.
-const UNCOUNTED: [&str; 7] = ["key", "group", "source", "error", "shape", "since", "over"];
+const UNCOUNTED: [&str; 8] =
+    ["key", "group", "source", "error", "payload", "shape", "since", "over"];
 /// Tasks on a page unless said, and most.
 const PAGE: (usize, usize) = (50, 500);
 
@@ -32,6 +33,8 @@ pub(crate) struct Meant {
     pub(crate) since: Option<Timestamp>,
     /// The shape of the error.
     pub(crate) shape: Option<String>,
+    /// What its payload has in it.
+    pub(crate) payload: Option<String>,
     pub(crate) order: Order,
     pub(crate) after: Option<TaskId>,
     pub(crate) limit: usize,
@@ -90,6 +93,7 @@ impl Asked {
             filter,
             since: self.optional("since").map(|text| since(&text)).transpose()?,
             shape: self.optional("shape"),
+            payload: self.optional("payload"),
             order,
             after: self.optional("cursor").map(|cursor| id("cursor", &cursor)).transpose()?,
             limit: limit.clamp(1, PAGE.1),
@@ -117,11 +121,12 @@ impl Asked {
     }
 
     /// Whether an operation can be about all that match: it knows neither what changes by
-    /// itself nor how old or how often claimed a task is.
+    /// itself nor how old or how often claimed a task is, nor what is in its payload.
     pub(crate) fn can_be_all(&self) -> bool {
         !matches!(self.said("state"), "ready" | "delayed" | "blocked" | "done")
             && self.said("since").is_empty()
             && self.said("over").is_empty()
+            && self.said("payload").is_empty()
     }
 
     fn but<'a>(&'a self, without: &'a [&str]) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
@@ -227,6 +232,7 @@ mod tests {
             ("state=ready", false),
             ("over=5", false),
             ("since=1h", false),
+            ("payload=ada", false),
         ] {
             assert_eq!(asked(text).can_be_all(), can, "{text}");
         }

@@ -18,7 +18,7 @@ use super::fields::query;
 use super::layout::{self, Frame, Section};
 use super::pill;
 use super::view::View;
-use super::words::{instant, number};
+use super::words::{countdown, instant, number};
 use crate::call::Call;
 use crate::known::Queues;
 use crate::message::fields::id;
@@ -177,7 +177,7 @@ fn facts(view: &View, task: &Task, queues: &Queues) -> Markup {
             dt { "unique" } dd { (task.unique) }
             @if let Some(lease) = &task.lease {
                 dt { "held by" } dd { code { (lease.worker) } }
-                dt { "lease ends" } dd { (instant(lease.until, now)) }
+                dt { "lease ends" } dd { (countdown(lease.until, now)) }
             }
             @if let Some(failed) = task.failed_at { dt { "failed" } dd { (instant(failed, now)) } }
             @if let Some(note) = &task.note { dt { "note" } dd { (note.text) " (" (note.by) ")" } }

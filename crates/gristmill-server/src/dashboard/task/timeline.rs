@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::dashboard::pill::pill;
 use crate::dashboard::view::View;
-use crate::dashboard::words::{instant, number, span};
+use crate::dashboard::words::{countdown, instant, number, span};
 
 const fn kind(end: AttemptEnd) -> &'static str {
     match end {
@@ -57,7 +57,7 @@ pub(crate) fn timeline(view: &View, task: &Task) -> Markup {
                     p.head { (pill("processing", "running")) " on " code { (lease.worker) } }
                     p {
                         @if let Some(claimed) = task.claimed_at { "claimed " (instant(claimed, now)) ", " }
-                        "lease ends " (instant(lease.until, now))
+                        "lease ends " (countdown(lease.until, now))
                         @if let Some(slot) = lease.slot { ", slot " (slot) }
                     }
                 }

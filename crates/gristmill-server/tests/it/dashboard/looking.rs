@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use gristmill::port::{Assignment, Share, WorkerId, assignment::MANAGER};
+use gristmill::port::{Assignment, ContractChange, Share, WorkerId, assignment::MANAGER};
 use gristmill::{QueueName, Timestamp};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{fail, follow, page, put, read_only, request, submit};
+use super::{attributes, fail, follow, page, put, read_only, request, submit, tags};
 use crate::client::Site;
 
 #[tokio::test]
@@ -42,7 +43,7 @@ async fn the_overview_says_what_needs_attention() {
     let text = page(&site, "/").await.text;
     for words in [
         "Failures of emails rise: 1 task failed in the last 15 minutes, 0 in the 15 before.",
-        "images was paused by ada, and 1 task wait.",
+        "images was paused by ada, and 1 task waits.",
         "last hour: 2 put, 0 done, 1 failed",
         "1 over HTTP",
     ] {
@@ -266,4 +267,90 @@ async fn minutes_go_back_a_week_and_tell_of_waits() {
         shown.contains("back=7d&amp;step=1h") && shown.contains("data-plot=\"wait\""),
         "{shown}"
     );
+}
+
+#[tokio::test]
+async fn a_part_of_a_payload_is_looked_for() {
+    let site = Site::with(&["emails", "reports"]).await;
+    let ada =
+        put(&site, "emails", &json!({ "payload": { "to": "ada@example.org", "n": 4711 } })).await;
+    put(&site, "emails", &json!({ "payload": { "to": "grace@example.org" } })).await;
+    put(&site, "reports", &json!({ "payload": { "for": "ada@example.org" } })).await;
+    let shown = async |path: &str| {
+        let text = page(&site, path).await.text;
+        text.matches("<tr data-row=").count()
+    };
+    assert_eq!(shown("/tasks?payload=ada%40example").await, 2);
+    assert_eq!(shown("/tasks?payload=ada%40example&queue=emails").await, 1);
+    assert_eq!(shown("/tasks?payload=4711").await, 1);
+    assert_eq!(shown("/tasks?payload=edsger").await, 0);
+    // All that match a payload is nothing that an operation can say.
+    let found = page(&site, "/tasks?payload=4711").await.text;
+    assert!(found.contains(&format!("#{ada}")) && !found.contains("With all that match"));
+    let all = page(&site, "/tasks/all?payload=4711&action=cancel").await;
+    assert!(all.status >= 400 && all.text.contains("whenever they were put"), "{all:?}");
+    // The same over HTTP, a page at a time.
+    let listed = site.get("/v1/tasks?payload=example.org&limit=2").await.json();
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 2);
+    let next = listed["next"].as_str().unwrap();
+    let rest = site.get(&format!("/v1/tasks?payload=example.org&cursor={next}")).await.json();
+    assert_eq!(rest["tasks"][0]["id"], ada.as_str());
+    assert!(rest["next"].is_null());
+}
+
+#[tokio::test]
+async fn a_contract_leads_the_form_and_its_payloads_are_found_as_shown() {
+    let site = Site::with(&["mails"]).await;
+    let contract = ContractChange {
+        queue: QueueName::new("mails").unwrap(),
+        text: "id: 10000\nname: mails\nfields:\n  - {name: user_id, type: \"int64\"}\n".to_owned(),
+        replaces: None,
+        breaking: false,
+    };
+    site.mill.store().register_contract(contract).await.unwrap();
+    let form = page(&site, "/put?queue=mails").await.text;
+    assert!(form.contains("&quot;user_id&quot;: 0"), "{form}");
+    assert!(form.contains("By its contract: <code>user_id</code> int64"), "{form}");
+    put(&site, "mails", &json!({ "payload": { "user_id": 4711 } })).await;
+    let text = page(&site, "/tasks?payload=4711").await.text;
+    assert_eq!(text.matches("<tr data-row=").count(), 1, "{text}");
+}
+
+#[tokio::test]
+async fn a_first_visit_brings_little_over_the_wire() {
+    let site = Site::with(&[]).await;
+    for n in 0..50 {
+        site.mill.declare_queue(&format!("queue-{n}")).await.unwrap();
+    }
+    let get = async |path: &str| {
+        let asked = [("accept-encoding", "gzip, deflate, br"), ("connection", "close")];
+        let mut stream = site.connect().await;
+        stream.write_all(&request("GET", path, &asked, "")).await.unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        bytes
+    };
+    let first = get("/").await;
+    let text = String::from_utf8(first.clone()).unwrap();
+    let mut all = first.len();
+    let mut files = 0;
+    for tag in tags(&text) {
+        let named = attributes(&tag).into_iter().find(|(_, value)| value.contains("assets/"));
+        let Some((_, place)) = named else { continue };
+        let bytes = get(&format!("/{}", place.trim_start_matches("./"))).await;
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap().to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 200"), "{place}: {head}");
+        assert!(head.contains("content-encoding: gzip"), "{place}: {head}");
+        assert!(head.contains("vary: accept-encoding"), "{place}: {head}");
+        all += bytes.len();
+        files += 1;
+    }
+    assert!(files >= 7, "{text}");
+    // Much less than was asked for, so that nobody has to weigh each line.
+    assert!(all < 120_000, "{all} bytes in {files} files");
+    // Who does not say that they unpack get them as they are.
+    let plain = site.raw(&request("GET", "/assets/theme.js", &[], "")).await;
+    assert!(plain.text.contains("localStorage"), "{plain:?}");
+    assert!(!plain.head.contains("content-encoding"), "{}", plain.head);
 }

@@ -29,6 +29,12 @@ const SLEEPS: &[(&str, Why, usize, &str)] = &[
         1,
         "as cron does, until the task is back",
     ),
+    (
+        "crates/gristmill-cli/tests/it/overview_cost.rs",
+        Why::Drives,
+        4,
+        "puts ten tasks a second, and looks as often as a page does, for as long as is measured",
+    ),
     ("crates/gristmill-cli/tests/it/place.rs", Why::Looks, 1, "`eventually`"),
     ("crates/gristmill-cli/tests/it/secret.rs", Why::Looks, 1, "whether a process has ended"),
     ("crates/gristmill-cli/tests/it/stuck_log.rs", Why::Looks, 1, "whether it has ended"),

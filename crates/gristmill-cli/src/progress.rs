@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use tokio::runtime::Handle;
 
 /// Nobody wants to see any.
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -22,12 +23,12 @@ pub(crate) fn hush() {
 /// A bar over a file of known size.
 pub(crate) fn bytes(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
-    styled(bar, "{wide_bar} {bytes}/{total_bytes} {msg} ({eta} left)")
+    late(styled(bar, "{wide_bar} {bytes}/{total_bytes} {msg} ({eta} left)"))
 }
 
 /// A bar over tasks whose number is told as it becomes known.
 pub(crate) fn tasks() -> ProgressBar {
-    styled(ProgressBar::new(0), "{wide_bar} {human_pos}/{human_len} tasks ({eta} left)")
+    late(styled(ProgressBar::new(0), "{wide_bar} {human_pos}/{human_len} tasks ({eta} left)"))
 }
 
 /// A bar over so many tasks.
@@ -40,13 +41,20 @@ pub(crate) fn of_tasks(total: u64) -> ProgressBar {
 /// A count without a known end.
 pub(crate) fn steps(what: &str) -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_message(what.to_owned());
-    styled(bar, "{spinner} {msg} {human_pos} ({per_sec})")
+    late(styled(bar, "{spinner} {msg} {human_pos} ({rate}/s)"))
 }
 
 /// Something that takes a while, nobody knows how long.
 pub(crate) fn looking(what: &'static str) -> ProgressBar {
+    turning(late(spinner(what)))
+}
+
+fn spinner(what: &'static str) -> ProgressBar {
     UP.store(true, Ordering::Relaxed);
-    let bar = styled(ProgressBar::new_spinner().with_message(what), "{spinner} {msg} ({elapsed})");
+    styled(ProgressBar::new_spinner().with_message(what), "{spinner} {msg} ({elapsed})")
+}
+
+fn turning(bar: ProgressBar) -> ProgressBar {
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
@@ -58,12 +66,29 @@ pub(crate) async fn if_slow<T>(what: &'static str, work: impl Future<Output = T>
         return done;
     }
     // Two bars would write over each other.
-    let bar = (!UP.load(Ordering::Relaxed)).then(|| looking(what));
+    let bar = (!UP.load(Ordering::Relaxed)).then(|| turning(spinner(what)));
     let done = work.await;
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
     done
+}
+
+/// Seen only once somebody wonders: what is over before then never flickers.
+fn late(bar: ProgressBar) -> ProgressBar {
+    if let Ok(runtime) = Handle::try_current() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        let hidden = bar.downgrade();
+        runtime.spawn(async move {
+            tokio::time::sleep(PATIENCE).await;
+            let waiting = hidden.upgrade().filter(|bar| !bar.is_finished());
+            if let Some(bar) = waiting.filter(|_| !QUIET.load(Ordering::Relaxed)) {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+                bar.tick();
+            }
+        });
+    }
+    bar
 }
 
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
@@ -72,7 +97,13 @@ fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     }
     // A template that cannot be read leaves the default look.
     match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
+        Ok(style) => bar.with_style(style.with_key("rate", rate)),
         Err(_) => bar,
     }
+}
+
+/// Whole steps a second: nobody reads the rest.
+fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    // What cannot be written is not seen.
+    let _ = write!(out, "{:.0}", state.per_sec());
 }

@@ -16,6 +16,7 @@ mod config;
 mod contract;
 mod copy;
 mod doctor;
+mod drawn;
 mod exec;
 mod failures;
 mod files;

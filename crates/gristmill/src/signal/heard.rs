@@ -24,7 +24,8 @@ pub(super) fn start(shared: &'static Shared) -> io::Result<()> {
             loop {
                 tokio::select! {
                     number = source.next() => {
-                        if number == HANGUP && shared.hear_hangup() {
+                        // Whose terminal is gone has nobody left to stop it.
+                        if number == HANGUP && !source.lost_terminal() && shared.hear_hangup() {
                             continue;
                         }
                         let now = Instant::now();
@@ -52,6 +53,8 @@ struct Source {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hangup: Option<tokio::signal::unix::Signal>,
+    /// It was started in a terminal.
+    terminal: bool,
 }
 
 #[cfg(unix)]
@@ -63,7 +66,13 @@ impl Source {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: hears_hangup.then(|| signal(SignalKind::hangup())).transpose()?,
+            terminal: has_terminal(),
         })
+    }
+
+    /// Whether the terminal it was started in is there no more.
+    fn lost_terminal(&self) -> bool {
+        self.terminal && !has_terminal()
     }
 
     /// The number of the next one.
@@ -82,6 +91,12 @@ impl Source {
     }
 }
 
+/// Whether this process belongs to a terminal.
+#[cfg(unix)]
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
+
 /// Whether the process was started to outlive its terminal.
 #[cfg(unix)]
 fn ignores_hangup() -> bool {
@@ -98,6 +113,11 @@ struct Source;
 impl Source {
     fn new() -> io::Result<Self> {
         Ok(Source)
+    }
+
+    /// Nothing here hears of it.
+    fn lost_terminal(&self) -> bool {
+        false
     }
 
     /// The number of the next one.

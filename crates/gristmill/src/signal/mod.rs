@@ -203,7 +203,8 @@ impl Signals {
     }
 
     /// From now on SIGHUP asks for no stop but is told here, as services use it: to
-    /// read their configuration again.
+    /// read their configuration again. One that comes because the terminal was closed
+    /// in which the process was started still asks for a stop.
     #[must_use]
     pub fn hangups(&self) -> Hangups {
         self.shared.lock().hangups_told = true;

@@ -18,7 +18,8 @@ pub(crate) struct Man {
 
 impl Man {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
-        let mut whole = Cli::command();
+        // A page about how to ask for help is none that anybody looks up.
+        let mut whole = without_help(Cli::command());
         whole.build();
         let Some(folder) = self.out else {
             return session.output.bytes(&page(whole)?);
@@ -40,6 +41,10 @@ impl Man {
             format_args!("{} written to {shown}", count(written, "page")),
         )
     }
+}
+
+fn without_help(command: clap::Command) -> clap::Command {
+    command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
 
 fn page(command: clap::Command) -> Result<Vec<u8>, Failure> {

@@ -263,8 +263,10 @@ fn parse_in(folder: &Path, text: &str) -> Result<Config, Found> {
             mistakes.add(at, format!("handlers: {why}"));
             known.push("handlers");
         }
+        // Where it is said who listens, queues may be declared there.
+        let serves = top.node("listen").is_some();
         top.done(&known, &mut mistakes);
-        if config.queues.is_empty() && mistakes.is_empty() && contracts.is_none() {
+        if config.queues.is_empty() && !serves && mistakes.is_empty() && contracts.is_none() {
             mistakes.add(&tree, "there are no queues: add one under 'queues:'".to_owned());
         }
     }

@@ -94,6 +94,15 @@ schedules:
 ";
 
 /// One value of `config show --json`.
+/// What a package brings runs as it stands: queues are declared over HTTP, or added to it.
+#[test]
+fn the_packages_configuration_is_fine() {
+    let place = Place::new();
+    place.write("gristmill.yaml", include_bytes!("../../../../packaging/gristmill.yaml"));
+    let said = place.ok(&["config", "check"]);
+    assert!(said.contains("is fine: 0 queues"), "{said}");
+}
+
 fn shown<'a>(values: &'a Value, name: &str) -> &'a Value {
     let found = values.as_array().unwrap().iter().find(|value| value["name"] == name);
     assert!(found.is_some(), "{name}: {values}");

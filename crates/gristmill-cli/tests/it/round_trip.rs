@@ -237,6 +237,8 @@ fn every_command_has_a_manual_page() {
         assert!(page(name).unwrap().contains(part), "{name}");
     }
     assert_eq!(place.ok(&["man"]), page("gristmill").unwrap());
+    assert!(page("gristmill-help").is_err() && page("gristmill-queue-help").is_err());
+    assert!(!page("gristmill-queue").unwrap().contains("help(1)"));
     let again = Place::new();
     again.ok(&["man", "--out", "man1"]);
     let same = std::fs::read_to_string(again.path("man1/gristmill-put.1")).unwrap();

@@ -194,13 +194,16 @@ mod tests {
     fn only_a_changed_price_adds_a_row() {
         let db = memory();
         let mut answers = Vec::new();
-        for price in [100, 100, 120, 100] {
+        for price in [100, 100, 120, 100, 130] {
             let taken = take_in(&db, &feed(1, price)).expect("taken in");
             answers.push((taken.is_new, taken.price_changed));
         }
-        assert_eq!(answers, [(true, true), (false, false), (false, true), (false, true)]);
+        assert_eq!(
+            answers,
+            [(true, true), (false, false), (false, true), (false, true), (false, true)]
+        );
         let prices = last_prices(&db, 1, 2).expect("prices");
-        assert_eq!(prices.iter().map(|p| p.cents).collect::<Vec<_>>(), [120, 100]);
+        assert_eq!(prices.iter().map(|p| p.cents).collect::<Vec<_>>(), [100, 130]);
     }
 
     #[test]

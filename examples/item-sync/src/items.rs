@@ -43,17 +43,23 @@ pub(crate) enum Found {
     Anomaly(i64, Anomaly),
 }
 
+const UNFIT: &str = "items are kept in a SQLite file or in PostgreSQL";
+
 /// The store that a path or a PostgreSQL URL means.
-pub(crate) fn store_url(place: &str) -> String {
-    if place.contains("://") { place.to_owned() } else { format!("sqlite://{place}") }
+pub(crate) fn store_url(place: &str) -> Result<StoreUrl> {
+    let url: StoreUrl =
+        if place.contains("://") { place.parse()? } else { format!("sqlite://{place}").parse()? };
+    // Before anything is made there.
+    let fits = matches!(url, StoreUrl::Sqlite(_) | StoreUrl::Postgres(_));
+    if fits { Ok(url) } else { Err(UNFIT.into()) }
 }
 
 /// Opens the application's tables where the queue is. The queue comes first: it
 /// sets the file up.
 pub(crate) async fn open(place: &str) -> Result<Box<dyn Items>> {
-    Ok(match store_url(place).parse()? {
+    Ok(match store_url(place)? {
         StoreUrl::Sqlite(path) => Box::new(db::open(&path)?),
         StoreUrl::Postgres(url) => Box::new(Postgres::open(url.reveal()).await?),
-        _ => return Err("items are kept in a SQLite file or in PostgreSQL".into()),
+        _ => return Err(UNFIT.into()),
     })
 }

@@ -72,6 +72,9 @@ async fn run(args: Args) -> Result<()> {
         Command::Work { drain, log, webhook, webhook_ca, lease, queues, processors, budget } => {
             let shares = crew::shares(&queues, &processors)?;
             let agent = notice::agent(webhook_ca.as_deref())?;
+            if webhook.is_none() {
+                notice::check_log(&log)?;
+            }
             let (mill, items) = open(place, args.retries).await?;
             let receiver =
                 webhook.map_or(Receiver::Log(log), |webhook| Receiver::Webhook(agent, webhook));
@@ -127,7 +130,7 @@ async fn run(args: Args) -> Result<()> {
 }
 
 async fn mill(place: &str) -> Result<Mill> {
-    Ok(Mill::open(&store_url(place)).await?)
+    Ok(Mill::open_at(&store_url(place)?).await?)
 }
 
 /// Opens the queue and the application's tables in one database. The queue

@@ -46,6 +46,17 @@ impl Receiver {
     }
 }
 
+/// Whether a log can be at that place: every notice would be a failure otherwise.
+pub(crate) fn check_log(path: &Path) -> Result<()> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            Err(format!("there is no folder '{}' for the log", folder.display()).into())
+        }
+        _ if path.is_dir() => Err(format!("{} is a folder, not a log", path.display()).into()),
+        _ => Ok(()),
+    }
+}
+
 /// The notice as a line. A name must not be able to begin another one.
 fn line(notice: &Notice) -> String {
     let Notice { task, item, name, price_cents } = notice;

@@ -76,6 +76,8 @@ pub(crate) fn sync(
     });
     match read {
         Ok(()) => Ok(report),
+        // Nothing of it stands: there is nothing to complete.
+        Err(error) if report.chunks == 0 => Err(error),
         Err(error) => Err(format!(
             "{error:#}; {} items in {} chunks stand, sync the file again to complete it",
             report.items, report.chunks

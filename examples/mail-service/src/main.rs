@@ -138,6 +138,11 @@ async fn run(args: Args) -> Result<()> {
             let signals = Signals::listen()?;
             signals.stops(&worker);
             let metrics = metrics.as_deref();
+            // A place that can never be written is told at once, not once a second.
+            if let Some(file) = metrics {
+                let told = |error| format!("{}: {error}", file.display());
+                tend::write(file, &mill.metrics().text()).map_err(told)?;
+            }
             // A killed process says last what it knew a second ago; one that is ended by
             // the second signal, what it knows then.
             let last = (mill.clone(), metrics.map(Path::to_owned));

@@ -47,7 +47,8 @@ impl Outbox {
     /// # Errors
     /// When it cannot be made.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(folder)?;
+        let told = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", folder.display()));
+        std::fs::create_dir_all(folder).map_err(told)?;
         Ok(Outbox { folder: folder.to_owned() })
     }
 

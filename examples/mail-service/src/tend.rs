@@ -43,7 +43,10 @@ pub fn write_metrics(mill: &Mill, metrics: Option<&Path>) {
 }
 
 /// Whole or not at all: a reader never sees half of it.
-fn write(file: &Path, text: &str) -> std::io::Result<()> {
+///
+/// # Errors
+/// When nothing can be written there.
+pub fn write(file: &Path, text: &str) -> std::io::Result<()> {
     let new = file.with_extension("new");
     std::fs::write(&new, text)?;
     std::fs::rename(new, file)

@@ -173,9 +173,12 @@ pub(crate) async fn status(config: &Config, json: bool) -> Result<()> {
     if config.queue == QueuePlace::Database {
         let url = format!("sqlite://{}", config.database.display());
         // Readers may be added before the program ran for the first time.
-        if let Ok(mill) = Mill::open_existing(&url).await {
-            overview = overview.with_queues(&mill).await?;
-            mill.close().await?;
+        match Mill::open_existing(&url).await {
+            Ok(mill) => {
+                overview = overview.with_queues(&mill).await?;
+                mill.close().await?;
+            }
+            Err(_) => overview.queues = Some(Vec::new()),
         }
     }
     if json {

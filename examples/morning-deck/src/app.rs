@@ -121,6 +121,7 @@ impl App {
         tracing::info!(
             database = %self.config.database.display(),
             queues = ?self.config.queue,
+            looks_every = ?self.config.fetching.interval,
             "running; Ctrl-C stops"
         );
         let stopping = watch::Sender::new(false);

@@ -27,7 +27,7 @@ const STORIES: u32 = 5;
 pub struct Overview {
     /// When it was looked.
     pub as_of: String,
-    /// The queues, where they can be looked at from here.
+    /// The queues, where they can be looked at from here; none before the first run.
     pub queues: Option<Vec<Queue>>,
     /// The three tables.
     pub rows: Vec<Rows>,
@@ -197,6 +197,7 @@ impl Overview {
         text.push('\n');
         match &self.queues {
             None => text += "queues are in the memory of the process that runs\n",
+            Some(queues) if queues.is_empty() => text += "queues begin with the first run\n",
             Some(queues) => {
                 text += "queue       waiting  running   failed  capacity\n";
                 for Queue { name, waiting, running, failed, capacity } in queues {

@@ -8,9 +8,8 @@ use gristmill::prelude::*;
 use gristmill::recovery::Recovery;
 use gristmill::schedule::{Finding, NewSchedule};
 
-use crate::briefing::RunBriefing;
-use crate::error::Result;
 use crate::{app::App, config::Serving, deck::Deck, stage::Stage, stuck::Rows};
+use crate::{briefing::RunBriefing, error::Result};
 use crate::{item::EnrichItem, source::FetchSource};
 
 /// Work on a row is a task, and its key is the row.
@@ -54,6 +53,7 @@ async fn find<S: Stage + TaskType>(deck: Arc<Deck>, finding: Finding, limit: usi
     while full && finding.can_accept().await? {
         let due = deck.transact(move |db, now| S::due(db, now, limit)).await?;
         full = due.len() >= limit;
+        tracing::debug!(queue = S::QUEUE, due = due.len(), "a look");
         for task in due {
             if !finding.can_accept().await? {
                 return Ok(());

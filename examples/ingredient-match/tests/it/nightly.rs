@@ -32,6 +32,20 @@ fn failed_tasks_are_sent_back_on_request_with_a_note_and_no_resolver() {
 }
 
 #[test]
+fn what_a_killed_worker_held_is_taken_back_by_the_workflow() {
+    let kitchen = Kitchen::new();
+    kitchen.put("scraper", &["1 egg", "2 eggs", "3 eggs"]);
+    let mut victim = kitchen.start_and_hold(&["worker.py", "--slow", "600", "--lease", "1"], 3);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    // Its lease runs out by the server's time, and nobody claims meanwhile.
+    kitchen.ask("SELECT pg_sleep(1.1)");
+    let said = kitchen.run(&["nightly.sh"]);
+    assert!(said.contains("3 taken back from crashed workers"), "{said}");
+    assert_eq!(kitchen.ask("SELECT ready, processing FROM gristmill.stats()"), "3|0");
+}
+
+#[test]
 fn what_was_claimed_more_than_five_times_is_listed() {
     let kitchen = Kitchen::new();
     kitchen.put("scraper", &["a little love", "1 pinch of saffron"]);

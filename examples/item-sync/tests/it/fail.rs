@@ -96,11 +96,15 @@ fn failures_are_retried_or_discarded_by_hand() {
 }
 
 #[test]
-fn a_webhook_must_be_one() {
+fn a_webhook_must_be_one_and_a_log_have_a_folder() {
     let shop = Shop::new();
     for url in ["ftp://a/", "nowhere", "http://a:b/"] {
         let ran = shop.run(&["work", "--drain", "--webhook", url]);
         assert!(!ran.ok && ran.stderr.contains(url), "{ran:?}");
+    }
+    for (log, why) in [("gone/new.log", "no folder 'gone'"), (".", "is a folder")] {
+        let ran = shop.run(&["work", "--drain", "--log", log]);
+        assert!(!ran.ok && ran.stderr.contains(why), "{ran:?}");
     }
     assert!(!shop.path("items.db").exists());
 }

@@ -8,6 +8,13 @@ use crate::shop::{Ran, Shop};
 
 const DAY_1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/day-1.json");
 const DAY_2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/day-2.json");
+const DAY_3: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/day-3.json");
+
+/// Every trend with all that is kept of it, in words that both databases know.
+const TRENDS: &str = "SELECT string_agg(trend, ', ') FROM (
+    SELECT item_id || ' ' || direction || ' ' || prices || ' '
+           || CAST(round(slope_cents * 1000) AS bigint) AS trend
+      FROM item_trend ORDER BY item_id) AS trends";
 
 /// A shop whose database is on a server.
 struct Served {
@@ -64,10 +71,13 @@ fn prepare(url: &str) -> Result<(), Error> {
 fn a_sync_and_a_drain_leave_what_they_leave_in_sqlite() {
     let there = Served::new();
     let here = Shop::new();
-    for args in [&["sync", DAY_1][..], &["work", "--drain"], &["sync", DAY_2], &["work", "--drain"]]
-    {
-        assert_eq!(there.ok(args).stdout, here.ok(args).stdout, "{args:?}");
+    for day in [DAY_1, DAY_2, DAY_3] {
+        for args in [&["sync", day][..], &["work", "--drain"]] {
+            assert_eq!(there.ok(args).stdout, here.ok(args).stdout, "{args:?}");
+        }
     }
+    let trends: String = here.sql().query_row(TRENDS, [], |row| row.get(0)).expect("trends");
+    assert_eq!(there.ask(TRENDS), trends);
     assert_eq!(there.ok(&["show"]).stdout, here.ok(&["show"]).stdout);
     assert_eq!(there.shop.notices().len(), here.notices().len());
 }

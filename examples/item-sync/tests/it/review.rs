@@ -8,7 +8,10 @@ use crate::webhook::Webhook;
 /// Two kinds of failures of five tasks.
 fn shop() -> Shop {
     let shop = Shop::new();
-    shop.sync(&[(1, 100), (2, 100), (3, 100)]);
+    shop.sync(&[(1, 100), (2, 100)]);
+    shop.ok(&["work", "--drain", "--webhook", &Webhook::nobody()]);
+    // At another port: the same went wrong, in other words.
+    shop.sync(&[(3, 100)]);
     shop.ok(&["work", "--drain", "--webhook", &Webhook::nobody()]);
     shop.sync(&[(4, 100), (5, 100)]);
     let webhook = Webhook::start();

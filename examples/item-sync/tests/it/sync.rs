@@ -120,6 +120,10 @@ fn an_unknown_file_or_form_is_told_and_puts_nothing() {
     for (file, says) in [("missing.json", "missing.json"), ("object.json", "an array of items")] {
         let ran = shop.run(&["sync", file]);
         assert!(!ran.ok && ran.stderr.contains(says), "{ran:?}");
+        assert!(!ran.stderr.contains("stand"), "there is nothing to complete: {ran:?}");
     }
+    let ran = shop.run(&["--db", "files://spool", "sync", "missing.json"]);
+    assert!(!ran.ok && ran.stderr.contains("in a SQLite file or in PostgreSQL"), "{ran:?}");
+    assert!(!shop.path("spool").exists());
     assert_eq!((shop.rows("item"), shop.rows("gristmill_task")), (0, 0));
 }

@@ -148,6 +148,18 @@ fn every_number_of_a_queue_is_shown() {
 }
 
 #[test]
+fn a_place_where_nothing_can_be_written_is_named_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    for (option, place) in [("--metrics", "gone/metrics.prom"), ("--outbox", "file")] {
+        let output = command(folder.path(), &["work", option, place]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(&format!("mail-service: {place}: ")), "{told}");
+    }
+}
+
+#[test]
 fn whoever_reads_only_the_first_line_gets_no_panic() {
     let folder = tempfile::tempdir().unwrap();
     for words in [&["show"][..], &["send", "Hello", "ada@x.org"], &["work", "--drain"]] {

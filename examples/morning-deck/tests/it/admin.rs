@@ -71,6 +71,9 @@ async fn what_is_added_is_fetched_shown_and_begun_anew() {
         assert!(!ok && errors.contains(why), "{words:?}: {errors}");
     }
 
+    let before = ok(at, &["status"]);
+    assert!(before.contains("\nqueues begin with the first run\n"), "{before}");
+
     let (running, log) = run(at, "application.status.listen=127.0.0.1:0\n");
     let mut log = log.skip_while(|line| !line.contains("the status page"));
     let page = log.next().unwrap();

@@ -96,6 +96,42 @@ async fn what_is_put_on_a_full_queue_is_refused() {
     }
 }
 
+/// There was room when it was asked for, and none, or something else, when it was put.
+#[tokio::test]
+async fn what_is_refused_all_the_same_stays_as_it_was() {
+    for place in BOTH {
+        let mut desk = with_sources(place, 2).await;
+        desk.on_put(|_, task| {
+            if task.key.as_deref() == Some("2") {
+                task.key = Some(String::new());
+            }
+        })
+        .await;
+        desk.tick().await;
+        assert_eq!(desk.statuses("source"), ["QUEUED", "IDLE"]);
+        assert_eq!(desk.size(FetchSource::QUEUE).await, 1);
+    }
+}
+
+/// A look takes no more than its batch: it is not the queue's room alone that ends it.
+#[tokio::test]
+async fn a_look_takes_no_more_than_its_batch() {
+    for place in BOTH {
+        let looks = Lines::of(Level::DEBUG, "queue=\"fetch\" due=");
+        let _listening = tracing::subscriber::set_default(looks.clone());
+        let sizes = "application.jobs.feed-ingestion.batch-size=2";
+        let mut desk = Desk::with(place, sizes).await;
+        let reader = desk.reader("ada@example.com", "UTC", 100).await;
+        for number in 0..5 {
+            desk.source(reader, Kind::Rss, &format!("/{number}.xml"), 600).await;
+        }
+        let before = looks.count();
+        desk.tick().await;
+        assert_eq!(desk.size(FetchSource::QUEUE).await, 5);
+        assert_eq!(looks.count() - before, 3, "of two, two and one");
+    }
+}
+
 #[tokio::test]
 async fn the_three_queues_do_not_fill_one_another() {
     for place in BOTH {
@@ -110,7 +146,7 @@ async fn the_three_queues_do_not_fill_one_another() {
 #[tokio::test]
 async fn a_full_queue_is_warned_about() {
     for place in BOTH {
-        let warnings = Warnings::default();
+        let warnings = Lines::of(Level::WARN, "the queue is full");
         let _listening = tracing::subscriber::set_default(warnings.clone());
         let mut desk = with_sources(place, 3).await;
         assert_eq!(warnings.count(), 0);
@@ -124,26 +160,34 @@ async fn a_full_queue_is_warned_about() {
     }
 }
 
-/// Counts the warnings of full queues.
-#[derive(Debug, Clone, Default)]
-struct Warnings(Arc<AtomicUsize>);
+/// Counts the lines of a level with these words.
+#[derive(Debug, Clone)]
+struct Lines {
+    level: Level,
+    words: &'static str,
+    heard: Arc<AtomicUsize>,
+}
 
-impl Warnings {
+impl Lines {
+    fn of(level: Level, words: &'static str) -> Self {
+        Lines { level, words, heard: Arc::default() }
+    }
+
     fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
+        self.heard.load(Ordering::SeqCst)
     }
 }
 
-impl Subscriber for Warnings {
+impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && *metadata.level() == Level::WARN
+        metadata.is_event() && *metadata.level() == self.level
     }
 
     fn event(&self, event: &Event<'_>) {
         let mut line = Line(String::new());
         event.record(&mut line);
-        if line.0.contains("the queue is full") {
-            self.0.fetch_add(1, Ordering::SeqCst);
+        if line.0.contains(self.words) {
+            self.heard.fetch_add(1, Ordering::SeqCst);
         }
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use gristmill::port::memory::{MemoryOptions, MemoryStore};
 use gristmill::port::{
-    Action, Clock, ListRequest, ManualClock, Operation, QueueStats, Selection, State, Task,
-    TaskFilter,
+    Action, Clock, ListRequest, ManualClock, NewTask, Operation, QueueStats, Selection, State,
+    Task, TaskFilter,
 };
 use gristmill::schedule::Scheduler;
 use gristmill::sqlite::rusqlite::Connection;
@@ -75,6 +75,12 @@ impl Desk {
         self.app.close().await.expect("closed");
         let config = self.app.config.clone();
         self.app = open(config, &self.clock, &self.web, self.mail.port(), &self.ai).await;
+        self.scheduler = started(&self.app).await;
+    }
+
+    /// From here on this sees every task before it is put.
+    pub(crate) async fn on_put(&mut self, hook: fn(&str, &mut NewTask)) {
+        self.app.mill = self.app.mill.clone().on_put(hook);
         self.scheduler = started(&self.app).await;
     }
 

@@ -96,6 +96,14 @@ async fn what_is_known_is_not_taken_in_again() {
         }
         let titles = desk.texts("SELECT title FROM news_item ORDER BY id");
         assert_eq!(titles, ["Story 1", "Story 2", "Story 3"]);
+        // Nor is what was done about it undone: it was paid for.
+        desk.cycle().await;
+        let all = "SELECT status || ' ' || done_at || ' ' || content FROM news_item ORDER BY id";
+        let (done, credits) = (desk.texts(all), desk.credits());
+        assert!(done.iter().all(|item| item.starts_with("DONE")), "{done:?}");
+        desk.news(&[3, 1, 2]).await;
+        desk.cycle().await;
+        assert_eq!((desk.texts(all), desk.credits()), (done, credits));
     }
 }
 

@@ -80,6 +80,21 @@ async fn interval_and_threshold_are_as_configured() {
         desk.clock.advance(2 * MINUTE);
         desk.look().await;
         assert_eq!(all(&desk), RESET, "all three kinds");
+        // Nobody else looks so often here.
+        let rarely = "
+            application.jobs.feed-scheduling.interval=86400000
+            application.jobs.processing.interval=86400000
+            application.jobs.briefing-execution.interval=86400000
+        ";
+        let mut desk = Desk::with(place, &[properties, rarely].concat()).await;
+        let mut looks = Vec::new();
+        for _ in 0..3 {
+            let next = desk.look().await.expect("a next look");
+            looks.push(next);
+            desk.clock.advance(next.since(desk.now()));
+        }
+        let apart = looks.windows(2).map(|two| two[1].since(two[0]));
+        assert_eq!(apart.collect::<Vec<_>>(), [2 * MINUTE; 2]);
     }
 }
 

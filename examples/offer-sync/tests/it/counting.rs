@@ -1,6 +1,9 @@
 //! The script: the table of three workers, the trap of the bare count, and what
 //! prevents it.
 
+use gristmill::QueueName;
+use gristmill::port::Settings;
+
 use crate::shop::{STORES, Shop};
 
 /// The table, as the README has it.
@@ -45,13 +48,28 @@ fn the_script_cleans_up_and_leaves_others_alone() {
         let shop = Shop::new(store);
         shop.run(&["put", "--by", "count", "--sync", "2", "--upsert", "7=100"]);
         let before = shop.run(&["show"]);
+        let (name, settings) = (QueueName::new("offer.sync.batch").unwrap(), settings(&shop));
+        assert!(settings.count && settings.slots.is_none(), "{store}: {settings:?}");
         assert!(before.contains("offer.sync.batch       2 ready, 0 running"), "{before}");
         assert!(shop.run(&["counting"]).contains("cleaned up"));
         assert_eq!(shop.run(&["show"]), before);
-        // The queue counts as it did before.
+        assert_eq!(self::settings(&shop), settings, "{store}: it counts as it did before");
+        // Nor does it leave anything when it comes to no end: nobody can claim here.
+        shop.mill(async |mill| mill.store().pause_queue(&name, true, "the test").await.unwrap());
+        let broken = shop.command(&["counting"]).output().unwrap();
+        assert!(!broken.status.success(), "{broken:?}");
+        assert_eq!((shop.run(&["show"]), self::settings(&shop)), (before, settings), "{store}");
+        shop.mill(async |mill| mill.store().pause_queue(&name, false, "the test").await.unwrap());
         shop.run(&["work", "--by", "count", "--drain"]);
         assert_eq!(shop.taken("sync").len(), 2);
     }
+}
+
+/// Of the queue of syncs.
+fn settings(shop: &Shop) -> Settings {
+    let queues = shop.mill(async |mill| mill.inspect().queues().await.unwrap());
+    let sync = queues.into_iter().find(|queue| queue.name.as_str() == "offer.sync.batch");
+    sync.unwrap().settings
 }
 
 #[test]

@@ -46,6 +46,26 @@ fn twenty_runs_with_kills_mark_every_offer_once() {
     });
 }
 
+/// A machine that hangs for longer than the lease, and then goes on where it was.
+#[test]
+fn a_worker_that_slept_past_its_lease_marks_nothing_again() {
+    for store in STORES {
+        let shop = Shop::with(store, 20);
+        shop.run(&["put", "--sync", "2", "--limit", "10"]);
+        let work = ["work", "--processors", "2", "--lease", "400", "--pause", "1000"];
+        let mut sleeper = shop.start(&work);
+        sleeper.says(" has ", 2);
+        sleeper.signal("-STOP");
+        shop.drain(&["--lease", "400", "--pause", "1"]);
+        assert_eq!(shop.number("SELECT count(*) FROM offer WHERE synced <> 1"), 0, "{store}");
+        sleeper.signal("-CONT");
+        // Both of its batches come to an end: they write nothing, or hear that they are lost.
+        shop.run(&["put", "--sync", "1", "--limit", "10"]);
+        sleeper.says(" has 0 rows", 1);
+        assert_eq!(shop.number("SELECT count(*) FROM offer WHERE synced <> 1"), 0, "{store}");
+    }
+}
+
 #[test]
 fn a_dead_workers_slots_are_free_within_seconds() {
     for store in STORES {

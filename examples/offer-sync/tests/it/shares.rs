@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::Stdio;
 
-use gristmill::Mill;
 use gristmill::port::{Action, Operation, Selection};
 
 use crate::shop::{STORES, Shop};
@@ -17,8 +16,9 @@ fn as_many_batches_as_it_takes_sync_every_offer_once() {
         let shop = Shop::new(store);
         // A thousand offers, a hundred at a time; three shares of some 333.
         shop.run(&["put", "--sync", "10"]);
-        // Several processes, so that nothing but the tables keeps them apart.
-        shop.together(3, &["work", "--drain", "--processors", "2"]);
+        // Several processes, so that nothing but the tables keeps them apart, and long
+        // enough for batches to run side by side.
+        shop.together(3, &["work", "--drain", "--processors", "2", "--pause", "30"]);
         assert_eq!(shop.taken("sync").len(), 10, "{store}");
         assert_eq!(shop.number(NOT_ONCE), 0, "{store}");
         assert!(shop.run(&["show"]).contains("\n0 offers are not synced\n"));
@@ -39,6 +39,24 @@ fn all_that_is_not_synced_can_be_put_and_a_change_is_synced_again() {
         shop.run(&["work", "--drain"]);
         let again = shop.number("SELECT count(*) FROM offer WHERE synced = 2 AND ean IN (7, 9)");
         assert_eq!((again, shop.number("SELECT sum(synced) FROM offer")), (2, 253), "{store}");
+    }
+}
+
+#[test]
+fn an_offer_that_changes_while_it_is_on_its_way_stays_due() {
+    for store in STORES {
+        let shop = Shop::with(store, 100);
+        shop.run(&["put", "--sync", "1"]);
+        let mut worker = shop.start(&["work", "--drain", "--processors", "1", "--pause", "3000"]);
+        worker.says(" has 100 rows", 1);
+        shop.run(&["put", "--upsert", "7=1"]);
+        // By another worker: this one has its hands full.
+        shop.run(&["work", "--drain"]);
+        assert_eq!(shop.number("SELECT sum(synced) FROM offer"), 0, "{store}: still on its way");
+        worker.says(" wrote ", 1);
+        let due = "SELECT group_concat(ean) = '7' FROM offer WHERE synced_version < version";
+        assert_eq!(shop.number(due), 1, "{store}");
+        assert_eq!(shop.number("SELECT sum(synced) FROM offer"), 99, "{store}");
     }
 }
 
@@ -73,9 +91,7 @@ fn slots_are_as_many_as_said_and_said_once() {
 
 /// As an operator does it.
 fn cancel(shop: &Shop, task: i64) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.unwrap().block_on(async {
-        let mill = Mill::open(&shop.url()).await.unwrap();
+    shop.mill(async |mill| {
         let ids = vec![gristmill::TaskId(task)];
         let operation = Operation {
             action: Action::Cancel,
@@ -86,7 +102,6 @@ fn cancel(shop: &Shop, task: i64) {
             start: gristmill::port::Start::Now,
         };
         mill.store().operate(operation).await.unwrap();
-        mill.close().await.unwrap();
     });
 }
 

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use gristmill::Mill;
 use gristmill::sqlite::rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -41,6 +42,17 @@ impl Shop {
     pub(crate) fn url(&self) -> String {
         let (scheme, path) = self.store.split_once("://").unwrap();
         format!("{scheme}://{}", self.folder.path().join(path).display())
+    }
+
+    /// Does something with the store, as another program would.
+    pub(crate) fn mill<T>(&self, work: impl AsyncFnOnce(&Mill) -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(async {
+            let mill = Mill::open(&self.url()).await.unwrap();
+            let done = work(&mill).await;
+            mill.close().await.unwrap();
+            done
+        })
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
@@ -125,6 +137,12 @@ impl Running {
     pub(crate) fn says(&mut self, what: &str, count: usize) {
         let mut lines = self.lines.by_ref().map(Result::unwrap).filter(|line| line.contains(what));
         assert!(lines.nth(count - 1).is_some(), "it ended before it said {what} {count} times");
+    }
+
+    /// Stops it as a machine that hangs does, or lets it go on: `-STOP`, `-CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
     }
 
     /// `kill -9`, and waits until it is gone.

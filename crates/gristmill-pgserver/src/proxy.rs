@@ -26,8 +26,8 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Lines {
-    /// Both ends of each connection that was taken.
-    taken: Vec<TcpStream>,
+    /// Both ends of each connection that stands, by its number.
+    taken: Vec<(usize, TcpStream)>,
     /// How many were taken.
     count: usize,
     /// Those up to this number carry nothing any more.
@@ -59,11 +59,15 @@ impl Proxy {
         let state = Arc::new(State::default());
         let shared = state.clone();
         thread::spawn(move || {
-            for near in listener.incoming().map_while(std::result::Result::ok) {
+            for near in listener.incoming() {
                 if shared.lines().ended {
                     return;
                 }
-                shared.take(near, to);
+                match near {
+                    Ok(near) => shared.take(near, to),
+                    // None is free for now, of files or memory: that passes.
+                    Err(_) => thread::yield_now(),
+                }
             }
         });
         Ok(Proxy { port, state })
@@ -94,7 +98,7 @@ impl Drop for Proxy {
         {
             let mut lines = self.state.lines();
             lines.ended = true;
-            for line in &lines.taken {
+            for (_, line) in &lines.taken {
                 // The other side may have closed it.
                 let _ = line.shutdown(Shutdown::Both);
             }
@@ -117,14 +121,15 @@ impl State {
         lines.count += 1;
         let number = lines.count;
         match far {
-            None => lines.taken.push(near),
+            None => lines.taken.push((number, near)),
             // The server is away: so is this connection.
             Some(Err(_)) => {}
             Some(Ok(far)) => {
                 let clones = (near.try_clone(), far.try_clone());
                 let (Ok(near_too), Ok(far_too)) = clones else { return };
                 let keep = (near.try_clone(), far.try_clone());
-                lines.taken.extend([keep.0, keep.1].into_iter().flatten());
+                let keep = [keep.0, keep.1].into_iter().flatten();
+                lines.taken.extend(keep.map(|end| (number, end)));
                 for (from, to) in [(near, far_too), (far, near_too)] {
                     let state = self.clone();
                     thread::spawn(move || state.carry(number, from, to));
@@ -146,6 +151,8 @@ impl State {
             let sent = bytes.get(..read).filter(|bytes| !bytes.is_empty());
             if sent.is_none_or(|sent| to.write_all(sent).is_err()) {
                 let _ = to.shutdown(Shutdown::Both);
+                // What is kept stays open: a run that goes on for long has thousands.
+                self.lines().taken.retain(|(taken, _)| *taken != number);
                 return;
             }
         }

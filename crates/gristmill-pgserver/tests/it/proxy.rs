@@ -45,3 +45,26 @@ fn a_silent_port_takes_connections() {
     line.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     assert!(line.read(&mut [0]).is_err());
 }
+
+/// How many files this process has open.
+#[cfg(target_os = "linux")]
+fn open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_that_ended_keeps_nothing_open() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let proxy = Proxy::to(listener.local_addr().unwrap().port()).unwrap();
+    let before = open_files();
+    for _ in 0..30 {
+        assert!(is_heard(&mut line(&proxy, &listener)));
+    }
+    // Threads close what they hold when they hear of the end.
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while open_files() > before && std::time::Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert_eq!(open_files(), before);
+}

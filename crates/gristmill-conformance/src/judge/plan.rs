@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use gristmill_core::{
-    Backoff, Claims, Declaration, Missed, OnDuplicate, Overlap, QueueName, Rate, Result, Rule,
-    ScheduleDeclaration, ScheduleName, SettingsPatch, Store, Unique,
+    Backoff, Claims, Declaration, Fair, Missed, OnDuplicate, Overlap, Per, QueueName, Rate, Result,
+    Rule, ScheduleDeclaration, ScheduleName, SettingsPatch, Store, Unique,
 };
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,12 @@ pub struct QueueRules {
     /// Most claimed at once.
     #[serde(default)]
     pub burst: Option<u32>,
+    /// What it limits is meant of each of its groups.
+    #[serde(default)]
+    pub grouped: bool,
+    /// Its groups take turns.
+    #[serde(default)]
+    pub fair: bool,
     /// For how many microseconds after a put its key is kept out.
     #[serde(default)]
     pub unique_for: Option<u64>,
@@ -101,6 +107,8 @@ impl Plan {
             concurrency: settings.concurrency.flatten(),
             rate: settings.rate.flatten().map(|rate| (rate.tasks, micros(rate.per))),
             burst: settings.burst.flatten(),
+            grouped: [settings.concurrency_per, settings.rate_per].contains(&Some(Per::Group)),
+            fair: settings.fair == Some(Fair::Group),
             unique_for: settings.unique_for.flatten().map(micros),
             keeps_results: settings.keep_result.is_some(),
         });
@@ -189,6 +197,22 @@ fn settings(lease: Duration) -> Vec<(&'static str, SettingsPatch)> {
                 s.burst = Some(Some(4));
             }),
         ),
+        (
+            "abreast_groups",
+            with(|s| {
+                s.concurrency = Some(Some(CONCURRENCY / 2));
+                s.concurrency_per = Some(Per::Group);
+            }),
+        ),
+        (
+            "paced_groups",
+            with(|s| {
+                s.rate = Some(Some(Rate::new(30, Duration::from_secs(1))));
+                s.burst = Some(Some(3));
+                s.rate_per = Some(Per::Group);
+            }),
+        ),
+        ("turns", with(|s| s.fair = Some(Fair::Group))),
         ("throttled", with(|s| s.unique_for = Some(Some(Duration::from_millis(600))))),
         (RETURNING, with(|s| s.keep_result = Some(Some(Duration::from_secs(3600))))),
         (FOLLOWED, base.clone()),

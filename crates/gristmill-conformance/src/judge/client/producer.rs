@@ -11,6 +11,8 @@ use super::{AGAIN, Client};
 const BACKLOG: u64 = 400;
 /// Keys of a queue: few, so that puts meet.
 const KEYS: usize = 6;
+/// Queues that tell groups apart.
+const GROUPED: [&str; 4] = ["slots", "abreast_groups", "paced_groups", "turns"];
 /// How often an unanswered put is repeated before it is left unknown.
 const REPEATS: usize = 200;
 
@@ -52,7 +54,7 @@ impl Client {
     fn wanted(&mut self, queue: &str, nth: u64, plain: bool) -> Wanted {
         let who = self.noted.journal.name().to_owned();
         let mut task = Wanted { payload: format!("{who}/{nth}"), ..Wanted::default() };
-        if queue == "slots" {
+        if GROUPED.contains(&queue) {
             task.group = self.dice.pick(&["a", "b"]).map(str::to_owned);
         }
         if plain {

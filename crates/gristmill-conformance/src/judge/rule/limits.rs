@@ -1,10 +1,13 @@
-//! Limits: never more under lease than the queue's `concurrency`, and never more claimed
-//! in any stretch of time than the burst and what the rate brings in it.
+//! Limits, of a queue or of each of its groups: never more under lease than `concurrency`,
+//! and never more claimed in any stretch of time than the burst and what the rate brings in
+//! it.
 //!
 //! What is counted is certain: a task is under lease at the latest when its claimer heard
 //! of it, and at least until its lease can have ended or somebody settled it. A claim was
 //! made at some moment between its call and its hearing, so it counts in a stretch that
 //! holds both.
+
+use std::collections::BTreeMap;
 
 use super::super::case::{Case, EndTry, SLACK, Take};
 use super::super::event::How;
@@ -16,16 +19,20 @@ pub(super) fn check(case: &Case<'_>, found: &mut Found<'_>) {
         return;
     }
     for queue in &case.plan.queues {
-        let takes = || case.takes.iter().filter(|take| take.queue == queue.name);
-        if let Some(most) = queue.concurrency {
-            let mut takes: Vec<&Take> = takes().collect();
-            together(case, found, &mut takes, most as usize);
+        let mut counted: BTreeMap<&str, Vec<&Take>> = BTreeMap::new();
+        for take in case.takes.iter().filter(|take| take.queue == queue.name) {
+            let group = take.given.group.as_deref().filter(|_| queue.grouped);
+            counted.entry(group.unwrap_or_default()).or_default().push(take);
         }
-        if let (Some((tasks, per)), Some(burst)) = (queue.rate, queue.burst) {
-            let mut takes: Vec<&Take> = takes().collect();
-            takes.sort_by_key(|take| take.span.called);
-            let pace = Pace { tasks: tasks.into(), per, burst: burst.into() };
-            so_fast(case, found, &takes, &pace);
+        for mut takes in counted.into_values() {
+            if let Some(most) = queue.concurrency {
+                together(case, found, &mut takes, most as usize);
+            }
+            if let (Some((tasks, per)), Some(burst)) = (queue.rate, queue.burst) {
+                takes.sort_by_key(|take| take.span.called);
+                let pace = Pace { tasks: tasks.into(), per, burst: burst.into() };
+                so_fast(case, found, &takes, &pace);
+            }
         }
     }
 }
@@ -39,7 +46,7 @@ fn until(case: &Case<'_>, take: &Take) -> u64 {
     case.held_until(take).min(later).saturating_sub(SLACK)
 }
 
-fn together(case: &Case<'_>, found: &mut Found<'_>, takes: &mut Vec<&Take>, most: usize) {
+fn together(case: &Case<'_>, found: &mut Found<'_>, takes: &mut [&Take], most: usize) {
     takes.sort_by_key(|take| take.span.heard);
     let mut held: Vec<(u64, &Take)> = Vec::new();
     for take in takes.iter() {

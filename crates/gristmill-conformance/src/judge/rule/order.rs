@@ -74,7 +74,10 @@ fn overtaken(case: &Case<'_>, found: &mut Found<'_>) {
     }
     let passes_by = case.plan.passes_by_ms * 1_000 * 2;
     for (queue, mut claims) in by_queue {
-        if case.rules(queue).slots.is_some() || case.jumped(0, u64::MAX) {
+        // A group without room is passed by, and turns are an order of their own.
+        let rules = case.rules(queue);
+        let by_group = rules.slots.is_some() || rules.grouped || rules.fair;
+        if by_group || case.jumped(0, u64::MAX) {
             continue;
         }
         claims.sort_by_key(|claim| claim.span.called);

@@ -65,6 +65,47 @@ fn too_fast() {
 }
 
 #[test]
+fn limits_of_groups() {
+    let of = |task: i64, group: &str| Given { group: Some(group.to_owned()), ..given(task, 1) };
+    let run = |tale: &mut Tale, task: i64, group: &str, from: u64, to: u64| {
+        let token = format!("t{task}");
+        let wanted = Wanted { group: Some(group.to_owned()), ..wanted(&format!("p{task}")) };
+        tale.put(1, "grouped", wanted, PutSaid::Enqueued(task));
+        tale.claim(from, "grouped", &token, vec![of(task, group)]).done(to, task, &token);
+    };
+    let two = |other: &str| {
+        let mut tale = tale();
+        run(&mut tale, 1, "a", 10, 400);
+        run(&mut tale, 2, other, 20, 410);
+        tale
+    };
+    two("b").is_sound();
+    two("a").breaks("too many at once");
+    let fast = |groups: [&str; 4]| {
+        let mut tale = tale();
+        for ((task, group), at) in (1..).zip(groups).zip([10, 20, 30, 40]) {
+            run(&mut tale, task, group, at, at + 3);
+        }
+        tale
+    };
+    fast(["a", "b", "a", "b"]).is_sound();
+    fast(["a", "a", "a", "a"]).breaks("too fast");
+}
+
+#[test]
+fn whoever_has_no_turn_is_passed_by() {
+    let passed = |queue: &str| {
+        let mut tale = tale();
+        tale.puts(1, queue, 1).puts(2, queue, 2);
+        tale.claim(10, queue, "a", vec![given(2, 1)]).claim(30, queue, "b", vec![given(1, 1)]);
+        tale.done(50, 1, "b").done(52, 2, "a");
+        tale
+    };
+    passed("turns").is_sound();
+    passed("plain").breaks("order");
+}
+
+#[test]
 fn windows() {
     let of = |task: i64| keyed(&format!("p{task}"));
     // The window lasts 100 ms.

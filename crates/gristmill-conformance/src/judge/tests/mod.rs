@@ -41,6 +41,14 @@ fn plan() -> Plan {
             QueueRules { max_attempts: Some(3), ..queue("limited") },
             QueueRules { concurrency: Some(2), claims_durable: true, ..queue("abreast") },
             QueueRules { rate: Some((10, 1_000_000)), burst: Some(2), ..queue("paced") },
+            QueueRules {
+                concurrency: Some(1),
+                rate: Some((10, 1_000_000)),
+                burst: Some(2),
+                grouped: true,
+                ..queue("grouped")
+            },
+            QueueRules { fair: true, ..queue("turns") },
             QueueRules { unique_for: Some(100_000), ..queue("throttled") },
             QueueRules { keeps_results: true, ..queue("returning") },
         ],

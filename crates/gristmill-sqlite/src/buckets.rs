@@ -58,6 +58,14 @@ impl Write<'_, '_> {
         }
     }
 
+    /// A group's bucket that is full after the first of these instants, and not after the
+    /// second, is empty; nothing where groups have none of their own.
+    pub(crate) fn empty_between(&self, queue: &Queue) -> Option<(i64, i64)> {
+        let per_group = queue.settings.rate_per == Per::Group;
+        let bucket = Bucket::of(&queue.settings).filter(|_| per_group)?;
+        Some((bucket.open_until(self.now).as_micros(), bucket.latest(self.now).as_micros()))
+    }
+
     /// How long until a task that is due finds a token, where it is only that which
     /// keeps it.
     pub(crate) fn refill(&self, queue: &Queue, source: Option<&str>) -> Result<Option<Duration>> {
@@ -70,7 +78,6 @@ impl Write<'_, '_> {
                 let full_at = Timestamp::from_micros(row.get(at!(BucketAll.full_at))?);
                 Ok((row.get::<_, String>(at!(BucketAll.grp))?, full_at))
             })?;
-        let mut least: Option<Duration> = None;
         for (group, full_at) in buckets {
             let is_its_own = per_group || group.is_empty();
             if !is_its_own || bucket.tokens(Some(full_at), self.now) > 0 {
@@ -81,12 +88,12 @@ impl Write<'_, '_> {
             } else {
                 self.any_due(queue, source)?
             };
+            // The others are not asked, however many there are: they are filled later.
             if is_due {
-                let wait = bucket.wait(Some(full_at), self.now);
-                least = Some(least.unwrap_or(wait).min(wait));
+                return Ok(Some(bucket.wait(Some(full_at), self.now)));
             }
         }
-        Ok(least)
+        Ok(None)
     }
 
     /// Whether anything is due.

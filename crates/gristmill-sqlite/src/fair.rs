@@ -69,20 +69,26 @@ impl Write<'_, '_> {
         })
     }
 
-    /// The next group with tasks in a level, or the first one.
+    /// The next group with tasks in a level, or the first one. Those whose bucket is empty
+    /// are passed by: there may be many, and they lose their turn.
     fn next_in_round(
         &self,
         queue: &Queue,
         level: i16,
         after: Option<&str>,
     ) -> Result<Option<String>> {
-        match after {
-            Some(after) => self.db.one(
+        match (after, self.empty_between(queue)) {
+            (Some(after), Some((open, latest))) => self.db.one(
+                Sql::ReadyRoundOpen,
+                bind!(ReadyRoundOpen { queue: queue.number, priority: level, after, open, latest }),
+                |row| row.get(at!(ReadyRoundOpen.grp)),
+            ),
+            (Some(after), None) => self.db.one(
                 Sql::ReadyRound,
                 bind!(ReadyRound { queue: queue.number, priority: level, after }),
                 |row| row.get(at!(ReadyRound.grp)),
             ),
-            None => self.db.one(
+            (None, _) => self.db.one(
                 Sql::ReadyRoundFirst,
                 bind!(ReadyRoundFirst { queue: queue.number, priority: level }),
                 |row| row.get(at!(ReadyRoundFirst.grp)),

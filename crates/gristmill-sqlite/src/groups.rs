@@ -107,9 +107,9 @@ impl Write<'_, '_> {
         // Of each group with room the first task behind the front; the foremost of
         // them is taken, and the next of its group stands for it.
         let mut heads: BinaryHeap<Reverse<(Entry, String)>> = BinaryHeap::new();
-        let mut group = self.next_group(queue, None)?;
+        let mut group = self.next_open_group(queue, None)?;
         while let Some(name) = group {
-            group = self.next_group(queue, Some(&name))?;
+            group = self.next_open_group(queue, Some(&name))?;
             if free(&name)? > 0
                 && let Some(entry) = self.next_of_group(queue, &name, source, last)?
             {
@@ -180,6 +180,25 @@ impl Write<'_, '_> {
             Sql::ReadyNextGroup,
             bind!(ReadyNextGroup { queue: queue.number, after }),
             |row| row.get(at!(ReadyNextGroup.grp)),
+        )
+    }
+
+    /// The same, but for those whose bucket is empty: of them there may be many, and
+    /// nothing can be taken of any.
+    fn next_open_group(&self, queue: &Queue, after: Option<&str>) -> Result<Option<String>> {
+        let Some((open, latest)) = self.empty_between(queue) else {
+            return self.next_group(queue, after);
+        };
+        if after.is_none()
+            && let Some(none) = self.next_group(queue, None)?.filter(String::is_empty)
+        {
+            return Ok(Some(none));
+        }
+        let after = after.unwrap_or_default();
+        self.db.one(
+            Sql::ReadyNextOpenGroup,
+            bind!(ReadyNextOpenGroup { queue: queue.number, after, open, latest }),
+            |row| row.get(at!(ReadyNextOpenGroup.grp)),
         )
     }
 

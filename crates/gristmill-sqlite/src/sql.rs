@@ -131,6 +131,7 @@ statements! {
         ReadyNextDue = "ready_next_due", (queue, priority, now) -> (run_at);
         ReadyNextDueSource = "ready_next_due_source", (queue, priority, now, source) -> (run_at);
         ReadyNextGroup = "ready_next_group", (queue, after) -> (grp);
+        ReadyNextOpenGroup = "ready_next_open_group", (queue, after, open, latest) -> (grp);
         ReadyFirstOfGroup = "ready_first_of_group", (queue, grp, priority, now, after_run_at,
             after_id) -> (run_at, id);
         ReadyFirstOfGroupSource = "ready_first_of_group_source", (queue, grp, priority, now,
@@ -138,6 +139,7 @@ statements! {
         ReadyFirstInLevel = "ready_first_in_level", (queue, grp, priority, now, after_run_at,
             after_id, source) -> (run_at, id);
         ReadyRound = "ready_round", (queue, priority, after) -> (grp);
+        ReadyRoundOpen = "ready_round_open", (queue, priority, after, open, latest) -> (grp);
         ReadyRoundFirst = "ready_round_first", (queue, priority) -> (grp);
         TurnGet = "turn_get", (queue, priority) -> (grp);
         TurnSet = "turn_set", (queue, priority, grp);

@@ -228,6 +228,7 @@ macro_rules! for_each_behaviour {
                 rule_09_other_sources_do_not_hide_ones_own,
                 rule_09_blocked_tasks_do_not_hide_the_free_ones,
                 rule_09_failed_tasks_do_not_hide_the_others,
+                rule_09_exhausted_groups_do_not_hide_the_others,
             }
             rule_10_ahead::{
                 rule_10_a_moment_far_ahead_forgets_nothing,

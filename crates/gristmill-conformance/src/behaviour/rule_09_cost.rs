@@ -1,7 +1,7 @@
 //! Rule 9, cost, in its functional form: the right tasks are claimed past any
 //! number of others. How long it takes is measured elsewhere.
 
-use gristmill_core::{NewTask, Outcome};
+use gristmill_core::{NewTask, Outcome, Per, Rate};
 
 use crate::fixture::Fixture;
 use crate::shape::{Shape, plain, secs, task};
@@ -65,4 +65,27 @@ pub(super) async fn rule_09_failed_tasks_do_not_hide_the_others(f: &mut Fixture)
     let due = f.enqueue_all(&q, plain(3)).await;
     assert_eq!(f.claim_ids(&q, 10).await, due);
     assert_eq!(f.stats(&q).await.failed, 1_000);
+}
+
+pub(super) async fn rule_09_exhausted_groups_do_not_hide_the_others(f: &mut Fixture) {
+    let q = f
+        .queue_with("q", |s| {
+            s.rate = Some(Some(Rate::new(1, secs(3600))));
+            s.rate_per = Some(Per::Group);
+        })
+        .await;
+    let of = |n: usize| task("x").in_group(&format!("g{n:05}"));
+    let first = f.enqueue_all(&q, many(5_000, of)).await;
+    let second = f.enqueue_all(&q, many(5_000, of)).await;
+    for tasks in first.chunks(1_000) {
+        assert_eq!(f.claim_ids(&q, 1_000).await, tasks);
+    }
+    // Each of five thousand groups has used up its token, and has a task in front.
+    let mut free = f.enqueue_all(&q, many(3, |n| task("x").in_group(["a", "m", "z"][n]))).await;
+    free.extend(f.enqueue_all(&q, plain(1)).await);
+    assert_eq!(f.claim_ids(&q, 10).await, free);
+    let claim = f.claim(&q, 10).await;
+    assert_eq!((claim.tasks.len(), claim.next_due), (0, Some(secs(3600))));
+    f.advance(secs(3600));
+    assert_eq!(f.claim_ids(&q, 1_000).await, second[..1_000]);
 }

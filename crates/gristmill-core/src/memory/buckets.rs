@@ -95,9 +95,14 @@ impl State {
         let empty = queue.buckets.iter().filter(|(group, full_at)| {
             (settings.rate_per == Per::Group || group.is_empty())
                 && bucket.tokens(Some(**full_at), now) == 0
-                && is_due(group)
         });
-        empty.map(|(_, full_at)| bucket.wait(Some(*full_at), now)).min()
+        // The first to be filled of those in which something is due: the others are not
+        // asked, however many there are.
+        let mut empty: Vec<(Timestamp, &String)> =
+            empty.map(|(group, full_at)| (*full_at, group)).collect();
+        empty.sort_unstable();
+        let next = empty.into_iter().find(|(_, group)| is_due(group));
+        next.map(|(full_at, _)| bucket.wait(Some(full_at), now))
     }
 
     /// Forgets buckets that are full again.

@@ -68,9 +68,20 @@ impl Bucket {
     /// How long until there is a token.
     #[must_use]
     pub fn wait(self, full_at: Option<Timestamp>, now: Timestamp) -> Duration {
+        micros(self.missing(full_at, now).saturating_sub(self.all_but_one()))
+    }
+
+    /// The latest instant at which it may be full while it has a token: an index finds by
+    /// it who has none.
+    #[must_use]
+    pub fn open_until(self, now: Timestamp) -> Timestamp {
+        now.after(micros(self.all_but_one()))
+    }
+
+    /// How far from full it may be with a token in it.
+    fn all_but_one(self) -> u128 {
         let but_one = u128::from(self.burst.saturating_sub(1)) * self.rate.per.as_micros();
-        let enough = but_one / u128::from(self.rate.tasks);
-        micros(self.missing(full_at, now).saturating_sub(enough))
+        but_one / u128::from(self.rate.tasks)
     }
 }
 
@@ -172,6 +183,8 @@ mod tests {
                 // The wait is as long as it has to be, and no longer.
                 let wait = bucket.wait(full_at, now);
                 prop_assert!(bucket.tokens(full_at, now.after(wait)) > 0);
+                let is_open = full_at <= Some(bucket.open_until(now));
+                prop_assert_eq!(is_open, bucket.tokens(full_at, now) > 0);
                 if let Some(short) = wait.checked_sub(Duration::from_micros(1)) {
                     prop_assert_eq!(bucket.tokens(full_at, now.after(short)), 0);
                 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::poll_fn;
-use gristmill_core::{NewTask, SettingsPatch, Start};
+use gristmill_core::{Fair, NewTask, Per, Rate, SettingsPatch, Start};
 use gristmill_postgres::tokio_postgres::types::{ToSql, Type};
 use gristmill_postgres::tokio_postgres::{self, AsyncMessage, Client, NoTls};
 use serde_json::Value;
@@ -220,6 +220,43 @@ async fn a_page_visits_what_its_filter_names() {
         client.batch_execute("VACUUM ANALYZE gristmill.task").await.unwrap();
     }
     assert_eq!(dear, [""; 0]);
+}
+
+/// Of groups that have used up their tokens, and have tasks in front, one entry each.
+#[tokio::test]
+async fn a_claim_visits_each_exhausted_group_once() {
+    const GROUPS: usize = 2_000;
+    let database = database_within().await;
+    let store = store(&database.url()).await;
+    let hour = std::time::Duration::from_secs(3600);
+    let per_group = SettingsPatch {
+        rate: Some(Some(Rate::new(1, hour))),
+        rate_per: Some(Per::Group),
+        ..SettingsPatch::default()
+    };
+    declare(&store, "taken", per_group.clone()).await;
+    declare(&store, "turns", SettingsPatch { fair: Some(Fair::Group), ..per_group }).await;
+    let of = |n: usize| NewTask { group: Some(format!("g{n:04}")), ..task("x") };
+    let source = |n: usize| NewTask { source: Some("mine".to_owned()), ..of(n) };
+    for queue in ["taken", "turns"] {
+        for _ in 0..2 {
+            put(&store, queue, (0..GROUPS).map(source).collect()).await;
+        }
+        for _ in 0..GROUPS / 1_000 {
+            assert_eq!(claim(&store, queue, 1_000).await.tasks.len(), 1_000);
+        }
+        put(&store, queue, vec![of(GROUPS)]).await;
+    }
+    for (call, answers) in [
+        ("SELECT * FROM gristmill.claim('taken', 10)", 1),
+        ("SELECT * FROM gristmill.claim('taken', 10)", 0),
+        ("SELECT * FROM gristmill.claim('taken', 10, source => 'mine')", 0),
+        ("SELECT * FROM gristmill.claim('turns', 10)", 1),
+        ("SELECT * FROM gristmill.claim('turns', 10)", 0),
+    ] {
+        let visited = visited(&database.url(), call, answers).await;
+        assert!(visited <= 3.0 * GROUPS as f64, "{call} visited {visited} entries");
+    }
 }
 
 /// Whatever else is being worked on, and however old the statistics are.

@@ -35,7 +35,8 @@ SELECT ids FROM gristmill_lease WHERE queue = :queue;
 SELECT full_at FROM gristmill_bucket WHERE queue = :queue AND grp = :grp;
 
 -- name: bucket_all
-SELECT grp, full_at FROM gristmill_bucket WHERE queue = :queue;
+-- The first to be filled first.
+SELECT grp, full_at FROM gristmill_bucket WHERE queue = :queue ORDER BY full_at;
 
 -- name: bucket_set
 INSERT INTO gristmill_bucket (queue, grp, full_at) VALUES (:queue, :grp, :full_at)

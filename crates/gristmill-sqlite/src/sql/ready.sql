@@ -21,8 +21,29 @@ SELECT run_at FROM gristmill_ready INDEXED BY gristmill_ready_source
  WHERE queue = :queue AND priority = :priority AND run_at > :now AND source = :source ORDER BY run_at LIMIT 1;
 
 -- name: ready_next_group
+-- The next group that has tasks, in the order of names.
 SELECT grp FROM gristmill_ready INDEXED BY gristmill_ready_group
  WHERE queue = :queue AND grp > :after ORDER BY grp LIMIT 1;
+
+-- name: ready_next_open_group
+-- The same, past the groups whose bucket is empty: one look a group, and nothing is said
+-- of it in between. A stamp of a clock that was ahead is nothing to go by.
+WITH RECURSIVE named (grp) AS (
+    SELECT (SELECT r.grp FROM gristmill_ready r INDEXED BY gristmill_ready_group
+             WHERE r.queue = :queue AND r.grp > :after ORDER BY r.grp LIMIT 1)
+    UNION ALL
+    SELECT (SELECT r.grp FROM gristmill_ready r INDEXED BY gristmill_ready_group
+             WHERE r.queue = :queue AND r.grp > n.grp ORDER BY r.grp LIMIT 1)
+      FROM named n
+     WHERE EXISTS (SELECT 1 FROM gristmill_bucket b
+                    WHERE b.queue = :queue AND b.grp = n.grp
+                      AND b.full_at > :open AND b.full_at <= :latest)
+)
+SELECT n.grp FROM named n
+ WHERE n.grp IS NOT NULL
+   AND NOT EXISTS (SELECT 1 FROM gristmill_bucket b
+                    WHERE b.queue = :queue AND b.grp = n.grp
+                      AND b.full_at > :open AND b.full_at <= :latest);
 
 -- name: ready_first_of_group
 -- The first behind a place; of a whole group behind one that is before all.
@@ -49,6 +70,27 @@ SELECT run_at, id FROM gristmill_ready INDEXED BY gristmill_ready_group
 -- The next group that has tasks in a level, in the order of names.
 SELECT grp FROM gristmill_ready INDEXED BY gristmill_ready_round
  WHERE queue = :queue AND priority = :priority AND grp > :after ORDER BY grp LIMIT 1;
+
+-- name: ready_round_open
+-- The same, past the groups whose bucket is empty; see ready_next_open_group.
+WITH RECURSIVE named (grp) AS (
+    SELECT (SELECT r.grp FROM gristmill_ready r INDEXED BY gristmill_ready_round
+             WHERE r.queue = :queue AND r.priority = :priority AND r.grp > :after
+             ORDER BY r.grp LIMIT 1)
+    UNION ALL
+    SELECT (SELECT r.grp FROM gristmill_ready r INDEXED BY gristmill_ready_round
+             WHERE r.queue = :queue AND r.priority = :priority AND r.grp > n.grp
+             ORDER BY r.grp LIMIT 1)
+      FROM named n
+     WHERE EXISTS (SELECT 1 FROM gristmill_bucket b
+                    WHERE b.queue = :queue AND b.grp = n.grp
+                      AND b.full_at > :open AND b.full_at <= :latest)
+)
+SELECT n.grp FROM named n
+ WHERE n.grp IS NOT NULL
+   AND NOT EXISTS (SELECT 1 FROM gristmill_bucket b
+                    WHERE b.queue = :queue AND b.grp = n.grp
+                      AND b.full_at > :open AND b.full_at <= :latest);
 
 -- name: ready_round_first
 SELECT grp FROM gristmill_ready INDEXED BY gristmill_ready_round

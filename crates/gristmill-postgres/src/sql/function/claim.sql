@@ -335,9 +335,7 @@ BEGIN
         RETURN;
     END IF;
     v_best := ROW(NULL::smallint, NULL::timestamptz, NULL::bigint);
-    LOOP
-        v_group := gristmill.next_group(p_queue, p_source, v_group);
-        EXIT WHEN v_group IS NULL;
+    FOR v_group IN SELECT g.grp FROM gristmill.named_groups(p_queue, p_source) AS g (grp) LOOP
         v_slot := gristmill.free_slot(p_queue, v_group, p_slots);
         CONTINUE WHEN v_slot IS NULL;
         v_entry := gristmill.first_of_group(p_queue, p_source, v_group, p_not, p_now);
@@ -352,20 +350,68 @@ BEGIN
 END
 $$;
 
--- The next group of a queue with slots, of one source or of all, or null.
-CREATE FUNCTION gristmill.next_group(p_queue integer, p_source text, p_after text) RETURNS text
+-- The groups that have tasks, of one source or of all, in the order of their names: one
+-- look at the index a group, however many tasks each has.
+CREATE FUNCTION gristmill.named_groups(p_queue integer, p_source text) RETURNS SETOF text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
+    -- The first one is asked for apart from those after another: a condition that is there
+    -- or not is no place to begin at, and each look would begin at the front.
     IF p_source IS NULL THEN
-        RETURN (SELECT coalesce(t.grp, '') FROM gristmill.task t
-                 WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
-                   AND (p_after IS NULL OR coalesce(t.grp, '') > p_after)
-                 ORDER BY coalesce(t.grp, '') LIMIT 1);
+        RETURN QUERY
+        WITH RECURSIVE named AS (
+            SELECT (SELECT coalesce(t.grp, '') FROM gristmill.task t
+                     WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
+                     ORDER BY coalesce(t.grp, '') LIMIT 1) AS grp
+            UNION ALL
+            SELECT (SELECT coalesce(t.grp, '') FROM gristmill.task t
+                     WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
+                       AND coalesce(t.grp, '') > n.grp
+                     ORDER BY coalesce(t.grp, '') LIMIT 1)
+              FROM named n WHERE n.grp IS NOT NULL
+        )
+        SELECT n.grp::text FROM named n WHERE n.grp IS NOT NULL;
+    ELSE
+        RETURN QUERY
+        WITH RECURSIVE named AS (
+            SELECT (SELECT coalesce(t.grp, '') FROM gristmill.task t
+                     WHERE t.queue = p_queue AND t.source = p_source
+                       AND t.slotted AND NOT t.blocked
+                     ORDER BY coalesce(t.grp, '') LIMIT 1) AS grp
+            UNION ALL
+            SELECT (SELECT coalesce(t.grp, '') FROM gristmill.task t
+                     WHERE t.queue = p_queue AND t.source = p_source
+                       AND t.slotted AND NOT t.blocked AND coalesce(t.grp, '') > n.grp
+                     ORDER BY coalesce(t.grp, '') LIMIT 1)
+              FROM named n WHERE n.grp IS NOT NULL
+        )
+        SELECT n.grp::text FROM named n WHERE n.grp IS NOT NULL;
     END IF;
-    RETURN (SELECT coalesce(t.grp, '') FROM gristmill.task t
-             WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
-               AND (p_after IS NULL OR coalesce(t.grp, '') > p_after)
-             ORDER BY coalesce(t.grp, '') LIMIT 1);
+END
+$$;
+
+-- The latest instant at which a group's bucket may be full while it has a token; null
+-- where groups have none of their own.
+CREATE FUNCTION gristmill.open_until(p_queue gristmill.queue, p_now timestamptz)
+RETURNS timestamptz
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF p_queue.rate_tasks IS NULL OR NOT p_queue.rate_per_group THEN
+        RETURN NULL;
+    END IF;
+    RETURN gristmill.later(p_now, gristmill.span(
+        div((p_queue.burst - 1)::numeric * p_queue.rate_time, p_queue.rate_tasks)::bigint));
+END
+$$;
+
+-- The latest instant at which a bucket can be full. One that is stamped later was stamped
+-- by a wrong clock.
+CREATE FUNCTION gristmill.full_by(p_queue gristmill.queue, p_now timestamptz)
+RETURNS timestamptz
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN gristmill.later(p_now, gristmill.span(
+        gristmill.token_time(p_queue.rate_tasks, p_queue.rate_time, p_queue.burst)));
 END
 $$;
 
@@ -383,7 +429,7 @@ BEGIN
         IF p_source IS NULL THEN
             SELECT t.priority INTO v_level FROM gristmill.task t
              WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
-               AND coalesce(t.grp, '') = p_group AND (v_level IS NULL OR t.priority > v_level)
+               AND coalesce(t.grp, '') = p_group AND t.priority > coalesce(v_level::integer, -32769)
              ORDER BY t.priority LIMIT 1;
             EXIT WHEN NOT FOUND;
             SELECT t.priority, t.run_at, t.id INTO priority, run_at, id FROM gristmill.task t
@@ -394,7 +440,7 @@ BEGIN
         ELSE
             SELECT t.priority INTO v_level FROM gristmill.task t
              WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
-               AND coalesce(t.grp, '') = p_group AND (v_level IS NULL OR t.priority > v_level)
+               AND coalesce(t.grp, '') = p_group AND t.priority > coalesce(v_level::integer, -32769)
              ORDER BY t.priority LIMIT 1;
             EXIT WHEN NOT FOUND;
             SELECT t.priority, t.run_at, t.id INTO priority, run_at, id FROM gristmill.task t
@@ -528,8 +574,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_full_at timestamptz := (SELECT b.full_at FROM gristmill.bucket b
                                WHERE b.queue = p_queue.number AND b.grp = p_group);
-    v_latest  timestamptz := gristmill.later(p_now, gristmill.span(
-        gristmill.token_time(p_queue.rate_tasks, p_queue.rate_time, p_queue.burst)));
+    v_latest  timestamptz := gristmill.full_by(p_queue, p_now);
 BEGIN
     IF v_full_at > v_latest THEN
         -- A clock that was ahead said so: it means empty, and no more.
@@ -617,7 +662,6 @@ RETURNS timestamptz
 LANGUAGE plpgsql AS $$
 DECLARE
     v_one   record;
-    v_at    timestamptz;
     v_due   boolean := false;
     v_level smallint;
 BEGIN
@@ -628,6 +672,7 @@ BEGIN
         SELECT b.grp, b.full_at FROM gristmill.bucket b
          WHERE b.queue = p_queue.number AND b.full_at > p_now
            AND (p_queue.rate_per_group OR b.grp = '')
+         ORDER BY b.full_at
     LOOP
         CONTINUE WHEN gristmill.tokens(p_queue.rate_tasks, p_queue.rate_time, p_queue.burst,
                                        v_one.full_at, p_now) > 0;
@@ -649,12 +694,13 @@ BEGIN
                 END IF;
             END LOOP;
         END IF;
+        -- The others are not asked, however many there are: they are filled later.
         IF v_due THEN
-            v_at := least(v_at, p_now + gristmill.span(gristmill.token_wait(p_queue.rate_tasks,
-                        p_queue.rate_time, p_queue.burst, v_one.full_at, p_now)));
+            RETURN p_now + gristmill.span(gristmill.token_wait(p_queue.rate_tasks,
+                       p_queue.rate_time, p_queue.burst, v_one.full_at, p_now));
         END IF;
     END LOOP;
-    RETURN v_at;
+    RETURN NULL;
 END
 $$;
 
@@ -686,6 +732,8 @@ CREATE FUNCTION gristmill.with_room(
 LANGUAGE plpgsql AS $$
 DECLARE
     c_front  constant integer := 256;
+    v_open   timestamptz := gristmill.open_until(p_queue, p_now);
+    v_latest timestamptz := gristmill.full_by(p_queue, p_now);
     v_look   integer := c_front + p_max + cardinality(p_not);
     v_step   integer := p_max + cardinality(p_not) + 8;
     v_left   integer := p_max;
@@ -776,9 +824,15 @@ BEGIN
     IF v_look > 0 THEN
         RETURN;
     END IF;
+    -- Those whose bucket is empty are left out, for nothing of them can be taken; but a
+    -- stamp of a clock that was ahead is nothing to go by.
+    FOR v_group IN
+        SELECT g.grp FROM gristmill.named_groups(p_queue.number, p_source) AS g (grp)
+         WHERE v_open IS NULL OR NOT EXISTS (
+                   SELECT 1 FROM gristmill.bucket b
+                    WHERE b.queue = p_queue.number AND b.grp = g.grp
+                      AND b.full_at > v_open AND b.full_at <= v_latest)
     LOOP
-        v_group := gristmill.next_group(p_queue.number, p_source, v_group);
-        EXIT WHEN v_group IS NULL;
         v_room := gristmill.room_of_group(p_queue, p_leased, v_group, p_now)
             - coalesce((p_taken ->> v_group)::integer, 0);
         CONTINUE WHEN v_room <= 0;
@@ -825,7 +879,7 @@ BEGIN
         IF p_source IS NULL THEN
             SELECT t.priority INTO v_level FROM gristmill.task t
              WHERE t.queue = p_queue AND t.slotted AND NOT t.blocked
-               AND coalesce(t.grp, '') = p_group AND (v_level IS NULL OR t.priority > v_level)
+               AND coalesce(t.grp, '') = p_group AND t.priority > coalesce(v_level::integer, -32769)
              ORDER BY t.priority LIMIT 1;
             EXIT WHEN NOT FOUND;
             RETURN QUERY SELECT t.priority, t.run_at, t.id FROM gristmill.task t
@@ -836,7 +890,7 @@ BEGIN
         ELSE
             SELECT t.priority INTO v_level FROM gristmill.task t
              WHERE t.queue = p_queue AND t.source = p_source AND t.slotted AND NOT t.blocked
-               AND coalesce(t.grp, '') = p_group AND (v_level IS NULL OR t.priority > v_level)
+               AND coalesce(t.grp, '') = p_group AND t.priority > coalesce(v_level::integer, -32769)
              ORDER BY t.priority LIMIT 1;
             EXIT WHEN NOT FOUND;
             RETURN QUERY SELECT t.priority, t.run_at, t.id FROM gristmill.task t
@@ -872,6 +926,8 @@ DECLARE
     v_wraps  boolean;
     v_each   integer;
     -- Who had something so far: the place of each, and what room it has left.
+    v_open   timestamptz := gristmill.open_until(p_queue, p_now);
+    v_latest timestamptz := gristmill.full_by(p_queue, p_now);
     r_groups text[];
     r_ats    timestamptz[];
     r_ids    bigint[];
@@ -932,6 +988,10 @@ BEGIN
                                     p_not, '-infinity', 0, 1, p_now) x
                           WHERE p_source IS NOT NULL) n
                      WHERE g.grp IS NOT NULL AND (NOT v_wraps OR g.grp <= v_last) AND r.room > 0
+                       AND (v_open IS NULL OR NOT EXISTS (
+                               SELECT 1 FROM gristmill.bucket b
+                                WHERE b.queue = p_queue.number AND b.grp = g.grp
+                                  AND b.full_at > v_open AND b.full_at <= v_latest))
                      LIMIT v_left) f;
             CONTINUE WHEN v_more.n = 0;
             ids := ids || v_more.ids;

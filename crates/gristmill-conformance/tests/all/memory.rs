@@ -10,8 +10,9 @@ use gristmill_core::memory::{MemoryOptions, MemoryStore};
 use gristmill_core::policy::keeping;
 use gristmill_core::stats::MINUTES_KEPT;
 use gristmill_core::{
-    Declaration, Limits, ManualClock, NewTask, Payload, PutAnswer, PutRequest, QueueName, Refusal,
-    Store,
+    Became, ClaimRequest, ClaimedTask, Declaration, Ending, FollowUp, Limits, ManualClock, NewTask,
+    Outcome, Payload, PutAnswer, PutRequest, QueueName, Refusal, SettingsPatch, SettleAnswer,
+    Settlement, Store, Token, WorkerId,
 };
 
 struct Memory;
@@ -118,4 +119,70 @@ async fn callers_ids_take_their_part_of_the_room() {
     clock.advance(std::time::Duration::from_secs(24 * 3600));
     store.sweep().await.expect("a sweep");
     assert!(put(taken).await.is_enqueued(), "their time gives the room back");
+}
+
+/// Results outlive their tasks as well, and come with settlements, which nobody refuses for
+/// room.
+#[tokio::test]
+async fn results_take_their_part_of_the_room() {
+    let clock = Arc::new(ManualClock::default());
+    let options = MemoryOptions { max_bytes: 2_000, clock: clock.clone(), ..Default::default() };
+    let store = MemoryStore::new(options);
+    let queue = QueueName::new("q").expect("a name");
+    let hour = std::time::Duration::from_secs(3600);
+    let settings = SettingsPatch { keep_result: Some(Some(hour)), ..SettingsPatch::default() };
+    let declaration = Declaration { settings, ..Declaration::new(queue.clone()) };
+    store.declare_queue(declaration).await.expect("a queue");
+    let tasks = vec![NewTask::new(Payload::json("1")); 6];
+    let put = PutRequest { queue: queue.clone(), tasks, atomic: false };
+    store.put(put).await.expect("a put");
+    let claim = async || {
+        let token = Token::random().expect("a token");
+        let request = ClaimRequest {
+            queue: queue.clone(),
+            max: 10,
+            lease: Some(2 * hour),
+            worker: WorkerId::new("w").expect("a name"),
+            source: None,
+            token,
+        };
+        (token, store.claim(request).await.expect("a claim").tasks)
+    };
+    let settle = async |token, task: &ClaimedTask, bytes| {
+        let follow_up = FollowUp { queue: queue.clone(), task: NewTask::new(Payload::json("2")) };
+        let result = (bytes > 0).then(|| Payload::raw(vec![b'x'; bytes]));
+        let settlement = Settlement {
+            result,
+            follow_ups: vec![follow_up],
+            ..Settlement::new(task.id, token, Outcome::Done)
+        };
+        store.settle(vec![settlement]).await.expect("settled").remove(0)
+    };
+    let became = |answer| match answer {
+        SettleAnswer::Recorded { became, follow_ups } => (became, follow_ups.len()),
+        other => panic!("it was not recorded but {other:?}"),
+    };
+    let (token, tasks) = claim().await;
+    for task in &tasks[..3] {
+        assert_eq!(became(settle(token, task, 600).await), (Became::Done, 1));
+    }
+    // The next one is one too many: it comes back, and nothing follows from it.
+    let (over, put) = became(settle(token, &tasks[3], 600).await);
+    assert!(matches!(over, Became::Pending { .. }) && put == 0, "{over:?}");
+    let back = store.get(tasks[3].id).await.expect("a read").expect("it stands");
+    let why = back.error.expect("an error");
+    assert!(why.contains("no room for its result of 600 bytes"), "{why}");
+    assert_eq!(
+        store.endings(&[tasks[3].id]).await.expect("told")[0],
+        Ending::Open { wanted: false }
+    );
+    // What fits is taken, and what returns nothing needs no room.
+    assert_eq!(became(settle(token, &tasks[4], 200).await), (Became::Done, 1));
+    assert_eq!(became(settle(token, &tasks[5], 0).await), (Became::Done, 1));
+    // Their time gives the room back.
+    clock.advance(hour);
+    store.sweep().await.expect("a sweep");
+    let (token, tasks) = claim().await;
+    let again = tasks.iter().find(|task| task.id == back.id).expect("it runs again");
+    assert_eq!(became(settle(token, again, 600).await), (Became::Done, 1));
 }

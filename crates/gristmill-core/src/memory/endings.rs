@@ -2,7 +2,10 @@
 
 use super::state::State;
 use crate::policy::ending::{WANTED_LOOKED, kept, longest};
-use crate::{Ending, PutAnswer, Result, State as TaskState, StoreError, TaskId, Timestamp};
+use crate::{
+    Ending, Outcome, PutAnswer, Result, Settlement, State as TaskState, StoreError, TaskId,
+    Timestamp,
+};
 
 /// What an ending takes in memory beside its value, its places in the tables included.
 const ENDING_BYTES: usize = 200;
@@ -96,17 +99,45 @@ impl State {
         self.ended |= wanted;
     }
 
+    /// Takes from a settlement what there is no room for. Puts are kept out long before;
+    /// but a value that nobody bounded would grow the store by what is done, and one that
+    /// is dropped would be missed by who waits for it. So its task comes back, when the
+    /// time of others has made room.
+    pub(super) fn fit(&self, settlement: &mut Settlement) {
+        let Settlement { id, token, outcome: Outcome::Done, result: Some(value), .. } = settlement
+        else {
+            return;
+        };
+        let bytes = value.bytes.len();
+        let row = self.rows.get(&id.0).filter(|row| row.lease == Some(*token));
+        let settings = row.and_then(|row| self.queues.get(&row.number));
+        let ending = Ending::Done { value: Some(value.clone()) };
+        let is_kept = settings.is_some_and(|queue| {
+            kept(&queue.queue.settings, self.is_wanted(*id), &ending).is_some()
+        });
+        if is_kept && self.results + bytes > self.max_results {
+            settlement.outcome = Outcome::Error(format!(
+                "there is no room for its result of {bytes} bytes: {} of {} are taken by others",
+                self.results, self.max_results
+            ));
+            settlement.result = None;
+            settlement.follow_ups.clear();
+        }
+    }
+
     fn set_ending(&mut self, id: TaskId, record: Option<EndingRecord>) {
         let until = record.as_ref().map(|record| record.until);
         let before = match record {
             Some(record) => {
                 self.bytes += record.bytes();
+                self.results += record.ending.bytes();
                 self.endings.insert(id.0, record)
             }
             None => self.endings.remove(&id.0),
         };
         if let Some(before) = before {
             self.bytes -= before.bytes();
+            self.results -= before.ending.bytes();
             self.endings_due.remove(&(before.until, id.0));
         }
         if let Some(until) = until {

@@ -14,11 +14,11 @@ pub(super) const fn id_bytes(id: &str) -> usize {
 }
 
 impl State {
-    /// An empty state for a store that keeps its tasks elsewhere, and so has
-    /// no bound of its own.
+    /// An empty state for a store that keeps its tasks elsewhere, and so has no bound of
+    /// its own, but for what stays here: what their handlers returned.
     #[must_use]
     pub fn unbounded(limits: Limits) -> Self {
-        let mut state = State::new(limits, u64::MAX, usize::MAX);
+        let mut state = State::new(limits, u64::MAX, usize::MAX, super::MAX_BYTES);
         state.track();
         state
     }

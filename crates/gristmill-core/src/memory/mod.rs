@@ -93,7 +93,8 @@ impl MemoryStore {
     /// An empty store.
     #[must_use]
     pub fn new(options: MemoryOptions) -> Self {
-        let state = State::new(options.limits.clone(), options.max_tasks, options.max_bytes);
+        let MemoryOptions { max_tasks, max_bytes, .. } = options;
+        let state = State::new(options.limits.clone(), max_tasks, max_bytes, max_bytes);
         MemoryStore {
             clock: options.clock,
             limits: options.limits,

@@ -27,11 +27,11 @@ impl State {
                 self.limits.settlements
             )));
         }
-        let settlements: Vec<Settlement> =
+        let mut settlements: Vec<Settlement> =
             settlements.into_iter().map(|settlement| settlement.admitted(&self.limits)).collect();
         let together = if need_turns(&settlements) { 1 } else { settlements.len().max(1) };
         let mut answers = Vec::with_capacity(settlements.len());
-        for settlements in settlements.chunks(together) {
+        for settlements in settlements.chunks_mut(together) {
             answers.extend(self.settle_together(settlements, now)?);
         }
         Ok(answers)
@@ -40,12 +40,13 @@ impl State {
     /// Records settlements, and then puts the follow-ups of those that stand.
     fn settle_together(
         &mut self,
-        settlements: &[Settlement],
+        settlements: &mut [Settlement],
         now: Timestamp,
     ) -> Result<Vec<SettleAnswer>> {
         let mut answers = Vec::with_capacity(settlements.len());
         let mut refused = Vec::with_capacity(settlements.len());
-        for settlement in settlements {
+        for settlement in &mut *settlements {
+            self.fit(settlement);
             let answer = self.settle_one(settlement, now)?;
             refused.push(match &answer {
                 SettleAnswer::Recorded { follow_ups, .. } => !follow_ups.is_empty(),

@@ -29,6 +29,8 @@ pub struct State {
     pub(super) limits: Limits,
     pub(super) max_tasks: u64,
     pub(super) max_bytes: usize,
+    /// Most bytes of what handlers returned.
+    pub(super) max_results: usize,
     pub(super) closed: bool,
     pub(super) next_id: i64,
     pub(super) queues: Tracked<u32, QueueState>,
@@ -45,6 +47,8 @@ pub struct State {
     pub(super) leases: BTreeMap<Token, Lease>,
     pub(super) expiring: BTreeSet<(Timestamp, Token)>,
     pub(super) bytes: usize,
+    /// What of them handlers returned.
+    pub(super) results: usize,
     pub(super) schedules: Tracked<ScheduleName, Schedule>,
     pub(super) roles: Tracked<String, Role>,
     /// Small records, by kind and name.
@@ -310,11 +314,17 @@ impl QueueState {
 }
 
 impl State {
-    pub(super) fn new(limits: Limits, max_tasks: u64, max_bytes: usize) -> Self {
+    pub(super) fn new(
+        limits: Limits,
+        max_tasks: u64,
+        max_bytes: usize,
+        max_results: usize,
+    ) -> Self {
         State {
             limits,
             max_tasks,
             max_bytes,
+            max_results,
             closed: false,
             next_id: 1,
             queues: Tracked::default(),
@@ -326,6 +336,7 @@ impl State {
             leases: BTreeMap::new(),
             expiring: BTreeSet::new(),
             bytes: 0,
+            results: 0,
             schedules: Tracked::default(),
             roles: Tracked::default(),
             documents: Tracked::default(),

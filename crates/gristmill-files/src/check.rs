@@ -1,5 +1,5 @@
-//! Looking the whole folder over: can every file be read, and do files and
-//! index agree?
+//! Looking the whole folder over: can every file be read, the state file with what came
+//! of tasks among them, and do files and index agree?
 //!
 //! Slow on purpose: it reads every payload, which nothing else here does. For
 //! tests and for a doctor.
@@ -15,7 +15,7 @@ use crate::held::Held;
 use crate::load::by_folder;
 use crate::persist::Sync;
 use crate::spool::{CORRUPT, Spool};
-use crate::{scan, task_file};
+use crate::{scan, snapshot, task_file};
 
 /// Something that is not as it must be, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +93,17 @@ fn check(held: &Held) -> Result<Vec<Finding>> {
     }
     for id in held.ledger.ids().filter(|id| !seen.contains_key(id)) {
         findings.push(Finding(format!("task {id} has no file")));
+    }
+    // What came of tasks has no files: it stands in the index and the state file.
+    let ended = held.ledger.all_endings().filter(|(_, record)| !record.ending.is_open());
+    for (id, _) in ended.filter(|(id, _)| {
+        let standing = held.ledger.task_record(*id);
+        standing.is_some_and(|record| record.task.state != State::Done)
+    }) {
+        findings.push(Finding(format!("what came of task {id} is kept and it stands")));
+    }
+    if let Err(error) = snapshot::check(&held.spool) {
+        findings.push(Finding(error.whole().to_string()));
     }
     Ok(findings)
 }

@@ -88,6 +88,16 @@ pub(crate) fn segment(spool: &Spool) -> Result<u64> {
 
 /// Reads the state file into an empty ledger; the segment to go on from.
 pub(crate) fn read(spool: &Spool, ledger: &mut Ledger) -> Result<u64> {
+    walk(spool, |fact| fact.restore(ledger))
+}
+
+/// Reads the state file and leaves it at that: can every line be read?
+pub(crate) fn check(spool: &Spool) -> Result<()> {
+    walk(spool, |_| Ok(())).map(drop)
+}
+
+/// Reads the state file fact by fact; the segment to go on from.
+fn walk(spool: &Spool, mut each: impl FnMut(Fact) -> Result<()>) -> Result<u64> {
     let path = spool.at(STATE);
     let text = std::fs::read_to_string(&path).at(&path)?;
     let damaged = |why: &str| corrupt(&path.display().to_string(), why);
@@ -106,7 +116,7 @@ pub(crate) fn read(spool: &Spool, ledger: &mut Ledger) -> Result<u64> {
         .ok_or_else(|| damaged("it does not begin as it should"))?;
     for line in lines {
         let fact: Fact = serde_json::from_str(line).map_err(|e| damaged(&e.to_string()))?;
-        fact.restore(ledger)?;
+        each(fact)?;
     }
     Ok(opening.segment)
 }

@@ -353,3 +353,29 @@ async fn a_checkpoint_writes_only_new_ids() {
     store.close().await.unwrap();
     assert_eq!(std::fs::read_dir(place.path().join("ids")).unwrap().count(), 0);
 }
+
+/// What handlers returned lies in the state file, which is read as a whole when the spool is
+/// opened: whoever looks the spool over hears of its damage before.
+#[tokio::test]
+async fn a_damaged_result_is_found_while_the_spool_is_open() {
+    let place = Place::new();
+    let store = place.open();
+    let kept = Some(Some(std::time::Duration::from_secs(3600)));
+    declare(&store, "q", SettingsPatch { keep_result: kept, ..SettingsPatch::default() }).await;
+    put(&store, "q", vec![task("a")]).await;
+    let mut ends = settlements(&claim(&store, "q", 1).await, &Outcome::Done);
+    ends[0].result = Some(Payload::json("[\"the result\"]"));
+    store.settle(ends).await.unwrap();
+    store.close().await.unwrap();
+    let store = place.open();
+    sound(&store).await;
+    let state = place.path().join("state");
+    let text = std::fs::read_to_string(&state).unwrap();
+    assert!(text.contains("the result"), "{text}");
+    std::fs::write(&state, text.replace("the result", "the resul!")).unwrap();
+    let findings = store.check().await.unwrap();
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].to_string().contains("does not fit its checksum"), "{findings:?}");
+    std::fs::write(&state, text).unwrap();
+    sound(&store).await;
+}

@@ -75,17 +75,15 @@ pub(super) async fn rule_09_exhausted_groups_do_not_hide_the_others(f: &mut Fixt
         })
         .await;
     let of = |n: usize| task("x").in_group(&format!("g{n:05}"));
-    let first = f.enqueue_all(&q, many(5_000, of)).await;
-    let second = f.enqueue_all(&q, many(5_000, of)).await;
+    let first = f.enqueue_all(&q, many(2_000, of)).await;
+    f.enqueue_all(&q, many(2_000, of)).await;
     for tasks in first.chunks(1_000) {
         assert_eq!(f.claim_ids(&q, 1_000).await, tasks);
     }
-    // Each of five thousand groups has used up its token, and has a task in front.
+    // Each of two thousand groups has used up its token, and has a task in front.
     let mut free = f.enqueue_all(&q, many(3, |n| task("x").in_group(["a", "m", "z"][n]))).await;
     free.extend(f.enqueue_all(&q, plain(1)).await);
     assert_eq!(f.claim_ids(&q, 10).await, free);
     let claim = f.claim(&q, 10).await;
     assert_eq!((claim.tasks.len(), claim.next_due), (0, Some(secs(3600))));
-    f.advance(secs(3600));
-    assert_eq!(f.claim_ids(&q, 1_000).await, second[..1_000]);
 }

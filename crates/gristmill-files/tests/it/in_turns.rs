@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gristmill_core::{
-    Assignment, Capabilities, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
-    Declared, Document, DocumentAnswer, DocumentChange, DocumentList, ExtendAnswer, Extension,
-    Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Leadership, Limits, ListRequest, Minute,
-    Operation, OperationReport, Page, Published, PutReport, PutRequest, Queue, QueueName,
-    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
-    Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark, WorkerId, WorkerReport,
-    WorkerView,
+    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    ContractChange, Declaration, Declared, Document, DocumentAnswer, DocumentChange, DocumentList,
+    Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
+    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
+    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
+    WakeMark, WorkerId, WorkerReport, WorkerView,
 };
 
 /// Every so many calls a handle is replaced by one that reads the folder.
@@ -68,6 +68,14 @@ impl Store for InTurns {
 
     async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
         self.turn().extend(extensions).await
+    }
+
+    async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
+        self.turn().checkpoint(checkpoints).await
+    }
+
+    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
+        self.turn().endings(ids).await
     }
 
     async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {

@@ -36,8 +36,8 @@ impl Write<'_, '_> {
             return Ok(CheckpointAnswer::Refused(refusal));
         }
         let id = checkpoint.id.0;
-        let stands = self.db.one(Sql::TaskStands, bind!(TaskStands { id }), |_| Ok(()))?.is_some();
-        if !stands {
+        // One that failed is there as well: it is not gone, its lease is.
+        if !self.db.any(Sql::TaskIsThere, bind!(TaskIsThere { id }))? {
             let kept = self.db.one(Sql::DoneById, bind!(DoneById { id }), |_| Ok(()))?;
             return Ok(kept.map_or(CheckpointAnswer::Gone, |()| CheckpointAnswer::LeaseLost));
         }

@@ -207,6 +207,7 @@ statements! {
         TaskPayload = "task_payload", (id) -> (payload, checksum, checkpoint);
         TaskCheckpoint = "task_checkpoint", (checkpoint, id);
         TaskStands = "task_stands", (id);
+        TaskIsThere = "task_is_there", (id);
         TaskSave = "task_save", (place, blocked, run_at, prev_run_at, attempts, claims, expiries,
             started_releases, cancel_requested, claimed_at, settled_token, failed_at, error,
             history, note, note_by, resolved_by, resolved_at, id);

@@ -12,6 +12,9 @@ UPDATE gristmill_task SET checkpoint = :checkpoint WHERE id = :id;
 -- name: task_stands
 SELECT 1 FROM gristmill_task WHERE id = :id AND place < 2;
 
+-- name: task_is_there
+SELECT 1 FROM gristmill_task WHERE id = :id;
+
 -- name: task_save
 UPDATE gristmill_task SET
     place = :place, blocked = :blocked, run_at = :run_at, prev_run_at = :prev_run_at, attempts = :attempts, claims = :claims,

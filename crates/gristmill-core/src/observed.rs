@@ -5,18 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use tokio::sync::broadcast;
 use tracing::{Instrument, debug_span};
 
 use crate::{
-    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
-    ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
-    DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
-    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
-    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
-    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
-    Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
+    Claim, ClaimRequest, Declaration, Declared, Fire, FireAnswer, Import, ImportAnswer, Operation,
+    OperationReport, PutReport, PutRequest, QueueName, Result, Schedule, ScheduleDeclaration,
+    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, TaskId, WorkerId,
 };
 
 /// What just happened in the store, for whoever watches. Watchers that are too
@@ -147,8 +142,7 @@ macro_rules! verbs {
 verbs! {
     put, claim, settle, extend, checkpoint, endings, wait_ended, open_under, reclaim, sweep, wait, find, get, list, operate, import, declare_queue,
     override_queue, reset_queue, pause_queue, register_contract, queues, stats, minutes,
-    declare_schedule, schedules, remove_schedule, pause_schedule, fire, campaign, resign,
-    report_worker, forget_worker, workers, publish_assignment, assignment, document,
+    declare_schedule, schedules, remove_schedule, pause_schedule, fire, document,
     documents, save_document, diagnose,
     close,
 }
@@ -232,9 +226,40 @@ macro_rules! observe {
     }};
 }
 
-#[async_trait]
-impl Store for Observed {
-    async fn put(&self, request: PutRequest) -> Result<PutReport> {
+/// What a call of a verb becomes: those that somebody is told of have a function of
+/// their own below.
+macro_rules! observed {
+    (now $self:ident.$verb:ident()) => { $self.inner.$verb() };
+    ($self:ident.put($($given:ident),*)) => { $self.told_put($($given),*).await };
+    ($self:ident.claim($($given:ident),*)) => { $self.told_claim($($given),*).await };
+    ($self:ident.settle($($given:ident),*)) => { $self.told_settle($($given),*).await };
+    ($self:ident.reclaim($($given:ident),*)) => { $self.told_reclaim($($given),*).await };
+    ($self:ident.sweep($($given:ident),*)) => { $self.told_sweep($($given),*).await };
+    ($self:ident.operate($($given:ident),*)) => { $self.told_operate($($given),*).await };
+    ($self:ident.import($($given:ident),*)) => { $self.told_import($($given),*).await };
+    ($self:ident.declare_queue($($given:ident),*)) => { $self.told_declare_queue($($given),*).await };
+    ($self:ident.override_queue($($given:ident),*)) => { $self.told_override_queue($($given),*).await };
+    ($self:ident.reset_queue($($given:ident),*)) => { $self.told_reset_queue($($given),*).await };
+    ($self:ident.pause_queue($($given:ident),*)) => { $self.told_pause_queue($($given),*).await };
+    ($self:ident.declare_schedule($($given:ident),*)) => { $self.told_declare_schedule($($given),*).await };
+    ($self:ident.remove_schedule($($given:ident),*)) => { $self.told_remove_schedule($($given),*).await };
+    ($self:ident.pause_schedule($($given:ident),*)) => { $self.told_pause_schedule($($given),*).await };
+    ($self:ident.fire($($given:ident),*)) => { $self.told_fire($($given),*).await };
+    ($self:ident.reach()) => { $self.inner.reach().await };
+    ($self:ident.get($id:ident)) => { observe!($self.get($id), id = $id) };
+    ($self:ident.find($queue:ident, $keys:ident)) => {
+        observe!($self.find($queue, $keys), queue = $queue)
+    };
+    ($self:ident.minutes($queue:ident, $back:ident)) => {
+        observe!($self.minutes($queue, $back), queue = $queue)
+    };
+    ($self:ident.$verb:ident($($given:ident),*)) => { observe!($self.$verb($($given),*)) };
+}
+
+crate::delegate_store!(Observed, observed);
+
+impl Observed {
+    async fn told_put(&self, request: PutRequest) -> Result<PutReport> {
         let queue = request.queue.clone();
         let report = observe!(self.put(request), queue = queue)?;
         let (enqueued, duplicates) = (report.enqueued(), report.duplicates());
@@ -244,7 +269,7 @@ impl Store for Observed {
         Ok(report)
     }
 
-    async fn claim(&self, request: ClaimRequest) -> Result<Claim> {
+    async fn told_claim(&self, request: ClaimRequest) -> Result<Claim> {
         let (queue, worker) = (request.queue.clone(), request.worker.clone());
         let start = Instant::now();
         let claim = observe!(self.claim(request), queue = queue)?;
@@ -256,7 +281,7 @@ impl Store for Observed {
         Ok(claim)
     }
 
-    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
+    async fn told_settle(&self, settlements: Vec<Settlement>) -> Result<Vec<SettleAnswer>> {
         let ids: Vec<TaskId> = settlements.iter().map(|settlement| settlement.id).collect();
         let answers = observe!(self.settle(settlements))?;
         for (id, answer) in ids.into_iter().zip(&answers) {
@@ -265,27 +290,7 @@ impl Store for Observed {
         Ok(answers)
     }
 
-    async fn extend(&self, extensions: Vec<Extension>) -> Result<Vec<ExtendAnswer>> {
-        observe!(self.extend(extensions))
-    }
-
-    async fn checkpoint(&self, checkpoints: Vec<Checkpoint>) -> Result<Vec<CheckpointAnswer>> {
-        observe!(self.checkpoint(checkpoints))
-    }
-
-    async fn endings(&self, ids: &[TaskId]) -> Result<Vec<Ending>> {
-        observe!(self.endings(ids))
-    }
-
-    async fn wait_ended(&self, since: WakeMark, timeout: Duration) -> Result<()> {
-        observe!(self.wait_ended(since, timeout))
-    }
-
-    async fn open_under(&self, token: Token) -> Result<Vec<TaskId>> {
-        observe!(self.open_under(token))
-    }
-
-    async fn reclaim(&self) -> Result<u64> {
+    async fn told_reclaim(&self) -> Result<u64> {
         let reclaimed = observe!(self.reclaim())?;
         if reclaimed > 0 {
             let report = SweepReport { reclaimed, ..SweepReport::default() };
@@ -294,7 +299,7 @@ impl Store for Observed {
         Ok(reclaimed)
     }
 
-    async fn sweep(&self) -> Result<SweepReport> {
+    async fn told_sweep(&self) -> Result<SweepReport> {
         let report = observe!(self.sweep())?;
         if let Some(open) = report.oldest_transaction {
             let micros = u64::try_from(open.as_micros()).unwrap_or(u64::MAX);
@@ -306,38 +311,14 @@ impl Store for Observed {
         Ok(report)
     }
 
-    async fn reach(&self) -> Result<()> {
-        self.inner.reach().await
-    }
-
-    fn mark(&self) -> WakeMark {
-        self.inner.mark()
-    }
-
-    async fn wait(&self, queues: &[QueueName], since: WakeMark, timeout: Duration) -> Result<()> {
-        observe!(self.wait(queues, since, timeout))
-    }
-
-    async fn find(&self, queue: &QueueName, keys: &[String]) -> Result<Vec<KeyStanding>> {
-        observe!(self.find(queue, keys), queue = queue)
-    }
-
-    async fn get(&self, id: TaskId) -> Result<Option<Task>> {
-        observe!(self.get(id), id = id)
-    }
-
-    async fn list(&self, request: ListRequest) -> Result<Page> {
-        observe!(self.list(request))
-    }
-
-    async fn operate(&self, operation: Operation) -> Result<OperationReport> {
+    async fn told_operate(&self, operation: Operation) -> Result<OperationReport> {
         let report = observe!(self.operate(operation.clone()))?;
         let moved = report.moved();
         self.tell(|| StoreEvent::Operated { operation, moved });
         Ok(report)
     }
 
-    async fn import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
+    async fn told_import(&self, import: Import) -> Result<Vec<ImportAnswer>> {
         let queue = import.queue.clone();
         let answers = observe!(self.import(import), queue = queue)?;
         let count =
@@ -349,14 +330,14 @@ impl Store for Observed {
         Ok(answers)
     }
 
-    async fn declare_queue(&self, declaration: Declaration) -> Result<Declared> {
+    async fn told_declare_queue(&self, declaration: Declaration) -> Result<Declared> {
         let queue = declaration.name.clone();
         let declared = observe!(self.declare_queue(declaration), queue = queue)?;
         self.log_changes(&declared);
         Ok(declared)
     }
 
-    async fn override_queue(
+    async fn told_override_queue(
         &self,
         queue: &QueueName,
         settings: SettingsPatch,
@@ -367,127 +348,49 @@ impl Store for Observed {
         Ok(declared)
     }
 
-    async fn reset_queue(&self, queue: &QueueName, by: &str) -> Result<Declared> {
+    async fn told_reset_queue(&self, queue: &QueueName, by: &str) -> Result<Declared> {
         let declared = observe!(self.reset_queue(queue, by), queue = queue)?;
         self.log_changes(&declared);
         Ok(declared)
     }
 
-    async fn pause_queue(&self, queue: &QueueName, paused: bool, by: &str) -> Result<()> {
+    async fn told_pause_queue(&self, queue: &QueueName, paused: bool, by: &str) -> Result<()> {
         observe!(self.pause_queue(queue, paused, by), queue = queue)?;
         self.tell(|| StoreEvent::QueueChanged { queue: queue.clone() });
         Ok(())
     }
 
-    async fn register_contract(&self, change: ContractChange) -> Result<ContractAnswer> {
-        let queue = change.queue.clone();
-        observe!(self.register_contract(change), queue = queue)
-    }
-
-    async fn queues(&self) -> Result<Vec<Queue>> {
-        observe!(self.queues())
-    }
-
-    async fn stats(&self) -> Result<Vec<QueueStats>> {
-        observe!(self.stats())
-    }
-
-    async fn minutes(&self, queue: &QueueName, back: Duration) -> Result<Vec<Minute>> {
-        observe!(self.minutes(queue, back), queue = queue)
-    }
-
-    async fn declare_schedule(&self, declaration: ScheduleDeclaration) -> Result<Schedule> {
+    async fn told_declare_schedule(&self, declaration: ScheduleDeclaration) -> Result<Schedule> {
         let schedule = declaration.name.clone();
         let declared = observe!(self.declare_schedule(declaration), schedule = schedule)?;
         self.tell(|| StoreEvent::ScheduleChanged { schedule });
         Ok(declared)
     }
 
-    async fn schedules(&self) -> Result<Vec<Schedule>> {
-        observe!(self.schedules())
-    }
-
-    async fn remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
+    async fn told_remove_schedule(&self, name: &ScheduleName) -> Result<bool> {
         let removed = observe!(self.remove_schedule(name), schedule = name)?;
         self.tell(|| StoreEvent::ScheduleChanged { schedule: name.clone() });
         Ok(removed)
     }
 
-    async fn pause_schedule(&self, name: &ScheduleName, paused: bool, by: &str) -> Result<bool> {
+    async fn told_pause_schedule(
+        &self,
+        name: &ScheduleName,
+        paused: bool,
+        by: &str,
+    ) -> Result<bool> {
         let known = observe!(self.pause_schedule(name, paused, by), schedule = name)?;
         self.tell(|| StoreEvent::ScheduleChanged { schedule: name.clone() });
         Ok(known)
     }
 
-    async fn fire(&self, fire: Fire) -> Result<FireAnswer> {
+    async fn told_fire(&self, fire: Fire) -> Result<FireAnswer> {
         let schedule = fire.schedule.clone();
         let answer = observe!(self.fire(fire), schedule = schedule)?;
         self.tell(|| StoreEvent::ScheduleChanged { schedule });
         Ok(answer)
     }
 
-    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership> {
-        observe!(self.campaign(role, who, hold))
-    }
-
-    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
-        observe!(self.resign(role, who))
-    }
-
-    async fn report_worker(&self, report: WorkerReport) -> Result<()> {
-        observe!(self.report_worker(report))
-    }
-
-    async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
-        observe!(self.forget_worker(id))
-    }
-
-    async fn workers(&self) -> Result<Vec<WorkerView>> {
-        observe!(self.workers())
-    }
-
-    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published> {
-        observe!(self.publish_assignment(assignment))
-    }
-
-    async fn assignment(&self) -> Result<Option<Assignment>> {
-        observe!(self.assignment())
-    }
-
-    async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
-        observe!(self.document(kind, name))
-    }
-
-    async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
-        observe!(self.documents(list))
-    }
-
-    async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {
-        observe!(self.save_document(change))
-    }
-
-    async fn diagnose(&self) -> Result<Vec<Diagnosis>> {
-        observe!(self.diagnose())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn limits(&self) -> &Limits {
-        self.inner.limits()
-    }
-
-    fn flush_limit(&self) -> Option<usize> {
-        self.inner.flush_limit()
-    }
-
-    async fn close(&self) -> Result<()> {
-        observe!(self.close())
-    }
-}
-
-impl Observed {
     fn log_changes(&self, declared: &Declared) {
         let queue = &declared.queue.name;
         for (setting, before, after) in &declared.changes {

@@ -6,19 +6,23 @@
 //! decides; deadlines leave it as durations. Every verb either happens whole
 //! or not at all, and when it returns an error other than
 //! [`StoreError::Unknown`], it did not happen.
+//!
+//! Eighteen verbs are about tasks, and never more than twenty; what the system agrees on beside
+//! them (who leads, who works, what the manager said, operations under way) is kept by the
+//! three about documents, and decided by who asks. Queues and schedules have thirteen of
+//! their own; the rest is about the store itself.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::{
-    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
-    DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, State, StoreError, SweepReport, Task,
-    TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
+    DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, PutReport, PutRequest, Queue, QueueName,
+    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
+    Settlement, State, StoreError, SweepReport, Task, TaskId, Token, WakeMark,
 };
 
 /// Which of a key's two places a task holds.
@@ -217,30 +221,6 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// tasks, a schedule with a finder remembers that a run was asked for.
     async fn fire(&self, fire: Fire) -> Result<FireAnswer>;
 
-    // ---- leader, workers, assignments ------------------------------------
-
-    /// Asks for a role, or renews it. Afterwards the one named in the answer
-    /// holds it, and nobody else can for the time it says.
-    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership>;
-
-    /// Gives a role up; returns whether `who` held it.
-    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool>;
-
-    /// Keeps a worker's report as its last.
-    async fn report_worker(&self, report: WorkerReport) -> Result<()>;
-
-    /// Forgets a worker that ended. Its leases are not touched.
-    async fn forget_worker(&self, id: &WorkerId) -> Result<bool>;
-
-    /// All workers heard of lately, by id.
-    async fn workers(&self) -> Result<Vec<WorkerView>>;
-
-    /// Publishes the manager's word, if its term is the current one.
-    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published>;
-
-    /// The manager's last word.
-    async fn assignment(&self) -> Result<Option<Assignment>>;
-
     // ---- documents -------------------------------------------------------
 
     /// One small record, as it stands.
@@ -250,8 +230,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn documents(&self, list: DocumentList) -> Result<Vec<Document>>;
 
     /// Makes, changes or removes a small record, if it stands as the change
-    /// expects: of all that change the same version, one succeeds. Durable when
-    /// this returns.
+    /// expects: of all that change the same version, one succeeds. When this
+    /// returns it is durable, unless the change says that it need not be. What a
+    /// wrong clock wrote in the future is, once a sweep or a change noticed it,
+    /// as if it were written then.
     async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer>;
 
     // ---- the store itself ------------------------------------------------

@@ -28,8 +28,8 @@ pub struct SweepReport {
     pub pruned_failed: u64,
     /// Endings of tasks past their keeping time.
     pub forgotten_endings: u64,
-    /// Workers not heard of for long.
-    pub forgotten_workers: u64,
+    /// Documents past their keeping time: workers not heard of for long.
+    pub forgotten_documents: u64,
     /// How long the oldest transaction is open that keeps dead rows of the
     /// store from being removed, zero for none; only PostgreSQL knows.
     pub oldest_transaction: Option<Duration>,

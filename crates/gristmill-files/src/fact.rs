@@ -5,15 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gristmill_core::memory::{LeaseRecord, State};
-use gristmill_core::policy::role::Role;
 use gristmill_core::{
-    Assignment, Counters, Document, Minute, Override, ProgressView, Queue, Result, Settings, Share,
-    TaskId, Timestamp, Token, Waits,
+    Counters, Document, Minute, Override, ProgressView, Queue, Result, Settings, TaskId, Timestamp,
+    Token, Waits,
 };
-use gristmill_text::{
-    LastSeenText, ProcessorRow, ProgressText, WorkerText, micros, origin, queue_name, settings,
-    worker_id,
-};
+use gristmill_text::{LastSeenText, ProgressText, micros, origin, queue_name, settings, worker_id};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -73,24 +69,6 @@ pub(crate) enum Fact {
     Clock(LastSeenText),
     Schedule(Box<ScheduleText>),
     NoSchedule(String),
-    Role {
-        role: String,
-        leader: String,
-        term: u64,
-        until: i64,
-        hold: u64,
-    },
-    Worker {
-        report: WorkerText<ProcessorRow>,
-        since: i64,
-        seen: i64,
-    },
-    NoWorker(String),
-    Assignment {
-        term: u64,
-        shares: Vec<(String, String, u32)>,
-        published_at: i64,
-    },
     Document(DocumentText),
     NoDocument {
         kind: String,
@@ -136,6 +114,8 @@ pub(crate) struct DocumentText {
     body: String,
     created_at: i64,
     changed_at: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keep: Option<u64>,
 }
 
 /// A stored instant.
@@ -276,16 +256,6 @@ impl Fact {
         }
     }
 
-    pub(crate) fn assignment(assignment: &Assignment) -> Self {
-        let share =
-            |share: &Share| (share.worker.to_string(), share.queue.to_string(), share.processors);
-        Fact::Assignment {
-            term: assignment.term,
-            shares: assignment.shares.iter().map(share).collect(),
-            published_at: assignment.published_at.as_micros(),
-        }
-    }
-
     pub(crate) fn document(document: &Document) -> Self {
         Fact::Document(DocumentText {
             kind: document.kind.clone(),
@@ -294,17 +264,8 @@ impl Fact {
             body: document.body.clone(),
             created_at: document.created_at.as_micros(),
             changed_at: document.changed_at.as_micros(),
+            keep: document.keep.map(micros),
         })
-    }
-
-    pub(crate) fn role(role: &str, held: &Role) -> Self {
-        Fact::Role {
-            role: role.to_owned(),
-            leader: held.leader.to_string(),
-            term: held.term,
-            until: held.until.as_micros(),
-            hold: micros(held.hold),
-        }
     }
 
     /// Makes it so.
@@ -356,16 +317,6 @@ impl Fact {
                     .map_err(|e| corrupt("a schedule's name", e))?;
                 state.remove_schedule(&name);
             }
-            Fact::Role { role, leader, term, until, hold } => {
-                let (leader, hold) = (worker_id(&leader), Duration::from_micros(hold));
-                state.restore_role(role, Role { leader, term, until: instant(until), hold });
-            }
-            Fact::Worker { report, since, seen } => {
-                state.restore_worker(report.into_report()?, instant(since), instant(seen));
-            }
-            Fact::NoWorker(id) => {
-                state.forget_worker(&worker_id(&id));
-            }
             Fact::Document(text) => state.restore_document(Document {
                 kind: text.kind,
                 name: text.name,
@@ -373,6 +324,8 @@ impl Fact {
                 body: text.body,
                 created_at: instant(text.created_at),
                 changed_at: instant(text.changed_at),
+                keep: text.keep.map(Duration::from_micros),
+                read_at: instant(text.changed_at),
             }),
             Fact::Ending(text) => {
                 let (id, record) = text.into_record()?;
@@ -380,17 +333,6 @@ impl Fact {
             }
             Fact::NoEnding(id) => state.restore_ending(TaskId(id), None),
             Fact::NoDocument { kind, name } => state.forget_document(kind, name),
-            Fact::Assignment { term, shares, published_at } => {
-                let shares = shares
-                    .into_iter()
-                    .map(|(worker, queue, processors)| {
-                        let (worker, queue) = (worker_id(&worker), queue_name(&queue)?);
-                        Ok(Share { worker, queue, processors })
-                    })
-                    .collect::<Result<_>>()?;
-                let published_at = instant(published_at);
-                state.restore_assignment(Assignment { term, shares, published_at });
-            }
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::frame::Entry;
 use crate::held::{Held, Unread};
 use crate::schedule_text::ScheduleText;
 use crate::spares::Staged;
-use crate::{snapshot, task_file};
+use crate::task_file;
 
 /// What is seen of the time is written down this often.
 const SEEN: Duration = Duration::from_secs(1);
@@ -135,15 +135,6 @@ impl Held {
                 None => Fact::NoSchedule(name.to_string()),
             });
         }
-        for role in &changes.roles {
-            facts.extend(ledger.role(role).map(|held| Fact::role(role, held)));
-        }
-        for id in &changes.workers {
-            facts.push(match ledger.worker(id) {
-                Some(known) => snapshot::worker(known),
-                None => Fact::NoWorker(id.to_string()),
-            });
-        }
         for (kind, name) in &changes.documents {
             facts.push(match ledger.document(kind, name) {
                 Some(document) => Fact::document(document),
@@ -155,9 +146,6 @@ impl Held {
                 Some(record) => Fact::Ending(EndingText::new(*id, record)),
                 None => Fact::NoEnding(id.0),
             });
-        }
-        if changes.assignment {
-            facts.extend(ledger.assignment().map(Fact::assignment));
         }
         entries.extend(facts.into_iter().map(|fact| Entry::Fact(Box::new(fact))));
     }

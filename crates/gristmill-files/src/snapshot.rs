@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 
 use gristmill_core::memory::State as Ledger;
 use gristmill_core::{Result, Timestamp};
-use gristmill_text::{LastSeenText, WorkerText};
+use gristmill_text::LastSeenText;
 use serde::{Deserialize, Serialize};
 
 use crate::ending_text::EndingText;
@@ -37,23 +37,10 @@ fn facts(ledger: &Ledger, now: Timestamp) -> Vec<Fact> {
     }
     facts.extend(ledger.tokens().filter_map(|token| ledger.lease_record(token)).map(Fact::lease));
     facts.extend(ledger.all_schedules().map(|s| Fact::Schedule(Box::new(ScheduleText::new(s)))));
-    for role in ledger.all_roles() {
-        facts.extend(ledger.role(role).map(|held| Fact::role(role, held)));
-    }
-    facts.extend(ledger.all_workers().filter_map(|id| ledger.worker(id)).map(worker));
-    facts.extend(ledger.assignment().map(Fact::assignment));
     facts.extend(ledger.all_documents().map(Fact::document));
     facts.extend(ledger.all_endings().map(|(id, e)| Fact::Ending(EndingText::new(id, e))));
     facts.extend(ledger.last_seen().map(|seen| Fact::Clock(LastSeenText::new(seen))));
     facts
-}
-
-/// A worker's report as a fact.
-pub(crate) fn worker(
-    (report, since, seen): &(gristmill_core::WorkerReport, Timestamp, Timestamp),
-) -> Fact {
-    let (since, seen) = (since.as_micros(), seen.as_micros());
-    Fact::Worker { report: WorkerText::new(report), since, seen }
 }
 
 fn line(text: &mut String, value: &impl Serialize) -> Result<()> {

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gristmill_core::{
-    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Document, DocumentAnswer, DocumentChange, DocumentList,
-    Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
-    Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page, Published,
-    PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration,
-    ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token,
-    WakeMark, WorkerId, WorkerReport, WorkerView,
+    Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, PutReport, PutRequest, Queue, QueueName,
+    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
+    Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark,
 };
 
 use crate::FilesStore;
@@ -233,70 +232,26 @@ impl Store for FilesStore {
         .await
     }
 
-    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership> {
-        let (role, who) = (role.to_owned(), who.clone());
-        // Full: a term that a power cut takes back could be given twice.
-        self.ask(Full, move |desk| {
-            let now = desk.now;
-            Ok(desk.ledger().campaign(&role, &who, hold, now))
-        })
-        .await
-    }
-
-    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
-        let (role, who) = (role.to_owned(), who.clone());
-        self.ask(Full, move |desk| {
-            let now = desk.now;
-            Ok(desk.ledger().resign(&role, &who, now))
-        })
-        .await
-    }
-
-    async fn report_worker(&self, report: WorkerReport) -> Result<()> {
-        self.ask(Light, move |desk| {
-            let now = desk.now;
-            desk.ledger().report_worker(report.clone(), now);
-            Ok(())
-        })
-        .await
-    }
-
-    async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
-        let id = id.clone();
-        self.ask(Light, move |desk| Ok(desk.ledger().forget_worker(&id))).await
-    }
-
-    async fn workers(&self) -> Result<Vec<WorkerView>> {
-        self.ask(Light, |desk| {
-            let now = desk.now;
-            Ok(desk.ledger().workers(now))
-        })
-        .await
-    }
-
-    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published> {
-        self.ask(Full, move |desk| {
-            let now = desk.now;
-            Ok(desk.ledger().publish_assignment(assignment.clone(), now))
-        })
-        .await
-    }
-
-    async fn assignment(&self) -> Result<Option<Assignment>> {
-        self.ask(Light, |desk| Ok(desk.ledger().assignment().cloned())).await
-    }
-
     async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
         let (kind, name) = (kind.to_owned(), name.to_owned());
-        self.ask(Light, move |desk| Ok(desk.ledger().document(&kind, &name).cloned())).await
+        self.ask(Light, move |desk| {
+            let now = desk.now;
+            Ok(desk.ledger().read_document(&kind, &name, now))
+        })
+        .await
     }
 
     async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
-        self.ask(Light, move |desk| Ok(desk.ledger().documents(&list))).await
+        self.ask(Light, move |desk| {
+            let now = desk.now;
+            Ok(desk.ledger().documents(&list, now))
+        })
+        .await
     }
 
     async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {
-        self.ask(Full, move |desk| {
+        let sync = if change.durable { Full } else { Light };
+        self.ask(sync, move |desk| {
             let now = desk.now;
             desk.ledger().save_document(change.clone(), now)
         })

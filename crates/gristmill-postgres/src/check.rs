@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use gristmill_core::{Result, TaskId};
+use gristmill_core::{DocumentList, Result, TaskId};
+use gristmill_text::{ASSIGNMENTS, ROLES, WORKERS, check_document};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
 use crate::answer::column;
 use crate::codec;
-use crate::roles;
 use crate::schedules;
 use crate::sql::{Sql, at};
 use crate::store::Inner;
@@ -48,7 +48,7 @@ impl PostgresStore {
 }
 
 impl Inner {
-    /// Queues, schedules and workers: can each be read?
+    /// Queues, schedules, roles, workers and the manager's word: can each be read?
     async fn check_declared(&self, findings: &mut Vec<Finding>) -> Result<()> {
         for row in &self.pool.read(Sql::QueueAll, &[]).await? {
             let name = column::<&str>(row, at!(QueueAll.name))?;
@@ -58,12 +58,18 @@ impl Inner {
             let name = column::<&str>(row, at!(ScheduleAll.name))?;
             note(findings, format_args!("schedule '{name}'"), schedules::schedule(row));
         }
-        for row in &self.pool.read(Sql::WorkerAll, &[]).await? {
-            note(
-                findings,
-                format_args!("a worker"),
-                roles::report(column(row, at!(WorkerAll.report))?),
-            );
+        for kind in [ROLES, WORKERS, ASSIGNMENTS] {
+            let mut list = DocumentList { kind: kind.to_owned(), after: None, limit: PAGE };
+            loop {
+                let page = self.documents(&list).await?;
+                for one in &page {
+                    note(findings, format_args!("{kind} '{}'", one.name), check_document(one));
+                }
+                list.after = page.last().map(|last| last.name.clone());
+                if page.len() < list.page() {
+                    break;
+                }
+            }
         }
         Ok(())
     }

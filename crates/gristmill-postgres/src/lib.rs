@@ -42,7 +42,6 @@ mod postgres_url;
 mod put;
 mod read;
 mod rights;
-mod roles;
 mod row;
 mod schedules;
 mod server;

@@ -70,7 +70,6 @@ const TASK: &str = include_str!("sql/task.sql");
 const QUEUE: &str = include_str!("sql/queue.sql");
 const SCHEDULE: &str = include_str!("sql/schedule.sql");
 const DOCUMENT: &str = include_str!("sql/document.sql");
-const WORKER: &str = include_str!("sql/worker.sql");
 const SWEEP: &str = include_str!("sql/sweep.sql");
 const STORE: &str = include_str!("sql/store.sql");
 const MIGRATION: &str = include_str!("sql/migration.sql");
@@ -169,23 +168,18 @@ statements! {
         ScheduleRemove = "schedule_remove", (TEXT);
         ScheduleStanding = "schedule_standing", (INT8_ARRAY) -> (id);
     }
-    WORKER {
-        RoleEnsure = "role_ensure", (TEXT, TIMESTAMPTZ);
-        RoleGet = "role_get", (TEXT) -> (leader, term, until, hold);
-        RoleSave = "role_save", (TEXT, TEXT, INT8, TIMESTAMPTZ, INT8);
-        WorkerSave = "worker_save", (TEXT, TEXT, TIMESTAMPTZ);
-        WorkerForget = "worker_forget", (TEXT);
-        WorkerAll = "worker_all", () -> (report, since, seen, now);
-        AssignmentSave = "assignment_save", (INT8, TEXT, TIMESTAMPTZ);
-        AssignmentGet = "assignment_get", () -> (term, shares, published_at);
-    }
     DOCUMENT {
-        DocumentGet = "document_get", (TEXT, TEXT) -> (version, body, created_at, changed_at);
-        DocumentList = "document_list", (TEXT, TEXT, INT8) -> (name, version, body, created_at,
-            changed_at);
-        DocumentMake = "document_make", (TEXT, TEXT, TEXT, TIMESTAMPTZ) -> (version, created_at,
-            changed_at);
-        DocumentChange = "document_change", (TEXT, TEXT, TEXT, TIMESTAMPTZ, INT8) -> (version,
+        DocumentGet = "document_get", (TEXT, TEXT, TIMESTAMPTZ) -> (name, version, body,
+            created_at, changed_at, keep, now);
+        DocumentLock = "document_lock", (TEXT, TEXT, TIMESTAMPTZ) -> (name, version, body,
+            created_at, changed_at, keep, now);
+        DocumentList = "document_list", (TEXT, TEXT, INT8, TIMESTAMPTZ) -> (name, version, body,
+            created_at, changed_at, keep, now);
+        DocumentMake = "document_make", (TEXT, TEXT, TEXT, TIMESTAMPTZ, INT8) -> (version,
+            created_at, changed_at);
+        DocumentChange = "document_change", (TEXT, TEXT, TEXT, TIMESTAMPTZ, INT8, INT8) ->
+            (version, created_at, changed_at);
+        DocumentPut = "document_put", (TEXT, TEXT, TEXT, TIMESTAMPTZ, INT8) -> (version,
             created_at, changed_at);
         DocumentRemove = "document_remove", (TEXT, TEXT, INT8);
     }

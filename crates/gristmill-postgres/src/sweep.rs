@@ -18,7 +18,7 @@ use crate::wire::At;
 pub(crate) const LONGEST: Duration = Duration::from_millis(500);
 
 /// Chores that throw away what is past its keeping time.
-const FORGETTING: [&str; 6] = ["ids", "done", "failed", "endings", "workers", "minutes"];
+const FORGETTING: [&str; 6] = ["ids", "done", "failed", "endings", "documents", "minutes"];
 
 /// The tasks that failed because their last lease ran out; null where none did.
 pub(crate) fn failed_by_expiry(row: &Row, at: usize) -> Result<Vec<TaskId>> {
@@ -89,7 +89,7 @@ impl Inner {
                 "done" => report.pruned_done += done,
                 "failed" => report.pruned_failed += done,
                 "endings" => report.forgotten_endings += done,
-                "workers" => report.forgotten_workers += done,
+                "documents" => report.forgotten_documents += done,
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::port::{Clock, Document, DocumentChange, DocumentList, SystemClock, Token};
+use gristmill::port::{Clock, Document, DocumentChange, DocumentList, Expects, SystemClock, Token};
 use gristmill::{Mill, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
@@ -76,8 +76,7 @@ impl Audit {
         }
         let body = serde_json::to_string(&deed)
             .map_err(|error| StoreError::corrupt(format!("a line of the audit log: {error}")))?;
-        let change =
-            DocumentChange { kind: LOG.to_owned(), name: name()?, expects: None, body: Some(body) };
+        let change = DocumentChange::new(LOG, &name()?, Expects::Absent, Some(body));
         self.0.save_document(change).await.map(drop)
     }
 
@@ -133,12 +132,8 @@ impl Audit {
     }
 
     async fn remove(&self, document: &Document) -> Result<(), StoreError> {
-        let change = DocumentChange {
-            kind: LOG.to_owned(),
-            name: document.name.clone(),
-            expects: Some(document.version),
-            body: None,
-        };
+        let expects = Expects::Version(document.version);
+        let change = DocumentChange::new(LOG, &document.name, expects, None);
         self.0.save_document(change).await.map(drop)
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use gristmill::port::Counters;
 use gristmill::port::observed::BOUNDS;
 use gristmill::{QueueName, QueueStats};
+use gristmill_text::ControlPlane;
 
 use crate::access::Caller;
 use crate::service::Service;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gristmill::StoreError;
 use gristmill::port::WorkerId;
+use gristmill_text::ControlPlane;
 
 use crate::audit::{Audit, KEPT};
 use crate::service::Service;

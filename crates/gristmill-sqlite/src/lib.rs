@@ -48,7 +48,6 @@ mod put;
 mod read;
 mod reader;
 mod reserve;
-mod roles;
 mod row;
 mod schedules;
 mod settle;

@@ -42,10 +42,8 @@ fn may_scan(sql: Sql) -> bool {
             | Sql::LeaseClamp
             | Sql::UnblockMissed
             | Sql::ScheduleAll
-            | Sql::WorkerAll
-            | Sql::WorkerClamp
-            | Sql::AssignmentClamp
-            | Sql::SweepWorkers
+            | Sql::DocumentForget
+            | Sql::DocumentClamp
             | Sql::SubjectTable
             | Sql::SubjectColumn
             | Sql::SubjectTriggers

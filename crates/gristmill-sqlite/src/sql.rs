@@ -93,7 +93,6 @@ const COUNT: &str = include_str!("sql/count.sql");
 const QUEUE: &str = include_str!("sql/queue.sql");
 const SCHEDULE: &str = include_str!("sql/schedule.sql");
 const DOCUMENT: &str = include_str!("sql/document.sql");
-const WORKER: &str = include_str!("sql/worker.sql");
 const ENDING: &str = include_str!("sql/ending.sql");
 const WINDOW: &str = include_str!("sql/window.sql");
 const SUBJECT: &str = include_str!("sql/subject.sql");
@@ -311,23 +310,15 @@ statements! {
             last_fire, last_tasks, created_at);
         ScheduleRemove = "schedule_remove", (name);
     }
-    WORKER {
-        RoleGet = "role_get", (role) -> (leader, term, until, hold);
-        RoleSave = "role_save", (role, leader, term, until, hold);
-        WorkerSave = "worker_save", (id, report, now);
-        WorkerForget = "worker_forget", (id);
-        WorkerAll = "worker_all", () -> (report, since, seen);
-        WorkerClamp = "worker_clamp", (now);
-        AssignmentGet = "assignment_get", () -> (term, shares, published_at);
-        AssignmentSave = "assignment_save", (term, shares, published_at);
-        AssignmentClamp = "assignment_clamp", (now);
-    }
     DOCUMENT {
-        DocumentGet = "document_get", (kind, name) -> (version, body, created_at, changed_at);
+        DocumentGet = "document_get", (kind, name) -> (name, version, body, created_at, changed_at,
+            keep);
         DocumentList = "document_list", (kind, after, limit) -> (name, version, body, created_at,
-            changed_at);
-        DocumentSave = "document_save", (kind, name, version, body, created_at, changed_at);
+            changed_at, keep);
+        DocumentSave = "document_save", (kind, name, version, body, created_at, changed_at, keep);
         DocumentRemove = "document_remove", (kind, name);
+        DocumentForget = "document_forget", (now);
+        DocumentClamp = "document_clamp", (now);
     }
     ENDING {
         EndingGet = "ending_get", (id) -> (ending, encoding, value, error, until);
@@ -356,7 +347,6 @@ statements! {
         SweepIds = "sweep_ids", (now, limit);
         SweepDone = "sweep_done", (queue, until, limit);
         SweepFailed = "sweep_failed", (queue, until, limit) -> (id);
-        SweepWorkers = "sweep_workers", (before);
     }
     STORE {
         MetaGet = "meta_get", (key) -> (value);

@@ -7,7 +7,6 @@ use gristmill_core::policy::ending;
 use gristmill_core::policy::keeping;
 use gristmill_core::policy::outcome::{EXPIRED, Next, after_expiry};
 use gristmill_core::policy::reclaim_guard::spared;
-use gristmill_core::worker::WORKER_KEPT;
 use gristmill_core::{AttemptEnd, Queue, Result, SweepReport, TaskId, Token};
 
 use crate::attempt::Ended;
@@ -118,8 +117,7 @@ impl Write<'_, '_> {
             self.clamp_windows(&queue)?;
             self.clamp_buckets(&queue)?;
         }
-        self.db.run(Sql::WorkerClamp, bind!(WorkerClamp { now }))?;
-        self.db.run(Sql::AssignmentClamp, bind!(AssignmentClamp { now }))?;
+        self.db.run(Sql::DocumentClamp, bind!(DocumentClamp { now }))?;
         self.known.demote = true;
         Ok(())
     }
@@ -255,15 +253,14 @@ impl Write<'_, '_> {
             report.pruned_failed += self.prune_failed(queue, page)?;
         }
         report.forgotten_endings = self.forget_endings(page)?;
-        let silent = self.now.before(WORKER_KEPT).as_micros();
-        report.forgotten_workers =
-            self.db.run(Sql::SweepWorkers, bind!(SweepWorkers { before: silent }))? as u64;
+        report.forgotten_documents =
+            self.db.run(Sql::DocumentForget, bind!(DocumentForget { now }))? as u64;
         Ok(())
     }
 
     /// So many at a time, over all queues: a shorter time may leave many at once.
     fn forget_minutes(&self, queues: &[Queue], page: i64) -> Result<()> {
-        let said = documents::get(self.db, keeping::KIND, keeping::MINUTES)?;
+        let said = documents::get(self.db, keeping::KIND, keeping::MINUTES, self.now)?;
         let kept = keeping::minutes_kept(said.as_ref().map(|document| document.body.as_str()));
         let before = self.now.before(kept).minute().as_micros();
         let mut left = page;

@@ -4,20 +4,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gristmill_core::{
-    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
     DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
-    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
-    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
-    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, SweepReport,
-    Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
+    KeyStanding, Limits, ListRequest, Minute, Operation, OperationReport, Page, PutReport,
+    PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName,
+    SettingsPatch, SettleAnswer, Settlement, Store, SweepReport, Task, TaskId, Token, WakeMark,
 };
 
 use crate::SqliteStore;
 use crate::ask::Weight;
 use crate::lease::Lease;
 use crate::read::Lister;
-use crate::{documents, endings, roles, schedules, stats, sweep};
+use crate::{documents, endings, schedules, stats, sweep};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -188,50 +187,20 @@ impl Store for SqliteStore {
         self.write(Weight::Full, move |write| write.fire(&fire)).await
     }
 
-    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership> {
-        let (role, who) = (role.to_owned(), who.clone());
-        // Full: a term that a power cut takes back could be given twice.
-        self.write(Weight::Full, move |write| write.campaign(&role, &who, hold)).await
-    }
-
-    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
-        let (role, who) = (role.to_owned(), who.clone());
-        self.write(Weight::Full, move |write| write.resign(&role, &who)).await
-    }
-
-    async fn report_worker(&self, report: WorkerReport) -> Result<()> {
-        self.write(Weight::Light, move |write| write.report_worker(&report)).await
-    }
-
-    async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
-        let id = id.clone();
-        self.write(Weight::Light, move |write| write.forget_worker(&id)).await
-    }
-
-    async fn workers(&self) -> Result<Vec<WorkerView>> {
-        let now = self.clock.now();
-        self.read(move |db, _| roles::workers(db, now)).await
-    }
-
-    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published> {
-        self.write(Weight::Full, move |write| write.publish_assignment(&assignment)).await
-    }
-
-    async fn assignment(&self) -> Result<Option<Assignment>> {
-        self.read(|db, _| roles::assignment(db)).await
-    }
-
     async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
         let (kind, name) = (kind.to_owned(), name.to_owned());
-        self.read(move |db, _| documents::get(db, &kind, &name)).await
+        let now = self.clock.now();
+        self.read(move |db, _| documents::get(db, &kind, &name, now)).await
     }
 
     async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
-        self.read(move |db, _| documents::list(db, &list)).await
+        let now = self.clock.now();
+        self.read(move |db, _| documents::list(db, &list, now)).await
     }
 
     async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {
-        self.write(Weight::Full, move |write| write.save_document(&change)).await
+        let weight = if change.durable { Weight::Full } else { Weight::Light };
+        self.write(weight, move |write| write.save_document(&change)).await
     }
 
     async fn diagnose(&self) -> Result<Vec<Diagnosis>> {

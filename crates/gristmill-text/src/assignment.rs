@@ -1,61 +1,58 @@
 //! The manager's word: which worker serves which queue with how many processors.
 
-use gristmill_core::{Result, Share};
+use gristmill_core::{Assignment, Result, Share, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{parse, queue_name, text, worker_id};
+use crate::{queue_name, worker_id};
 
-#[derive(Serialize, Deserialize)]
+/// The word as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AssignmentText {
+    term: u64,
+    shares: Vec<ShareText>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ShareText {
     worker: String,
     queue: String,
     processors: u32,
 }
 
-/// The shares as they are stored.
-///
-/// # Errors
-///
-/// Invalid, when they cannot be said in JSON.
-pub fn shares_text(shares: &[Share]) -> Result<String> {
-    let shares: Vec<ShareText> = shares
-        .iter()
-        .map(|share| ShareText {
+impl AssignmentText {
+    /// What is stored of it.
+    pub(crate) fn new(assignment: &Assignment) -> Self {
+        let share = |share: &Share| ShareText {
             worker: share.worker.to_string(),
             queue: share.queue.to_string(),
             processors: share.processors,
-        })
-        .collect();
-    text(&shares)
-}
+        };
+        let shares = assignment.shares.iter().map(share).collect();
+        AssignmentText { term: assignment.term, shares }
+    }
 
-/// The shares as they are read back.
-///
-/// # Errors
-///
-/// Corrupt, when the text is none of shares.
-pub fn shares(stored: &str) -> Result<Vec<Share>> {
-    let shares: Vec<ShareText> = parse("the assignment", stored)?;
-    shares
-        .into_iter()
-        .map(|share| {
-            Ok(Share {
-                worker: worker_id(&share.worker),
-                queue: queue_name(&share.queue)?,
-                processors: share.processors,
-            })
-        })
-        .collect()
+    /// The word as it is read back.
+    pub(crate) fn into_assignment(self, published_at: Timestamp) -> Result<Assignment> {
+        let share = |share: ShareText| {
+            let (worker, queue) = (worker_id(&share.worker), queue_name(&share.queue)?);
+            Ok(Share { worker, queue, processors: share.processors })
+        };
+        let shares = self.shares.into_iter().map(share).collect::<Result<_>>()?;
+        Ok(Assignment { term: self.term, shares, published_at })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{parse, text};
 
     #[test]
-    fn shares_are_stored_in_these_words() -> Result<()> {
-        let stored = r#"[{"worker":"w","queue":"mails","processors":3}]"#;
-        assert_eq!(shares_text(&shares(stored)?)?, stored);
+    fn a_word_is_stored_in_these_words() -> Result<()> {
+        let stored = r#"{"term":2,"shares":[{"worker":"w","queue":"mails","processors":3}]}"#;
+        let word: AssignmentText = parse("a word", stored)?;
+        let word = word.into_assignment(Timestamp::EPOCH)?;
+        assert_eq!(text(&AssignmentText::new(&word))?, stored);
         Ok(())
     }
 }

@@ -7,32 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{micros, queue_name, worker_id};
 
-/// A report as it is stored. `P` is the form of its processors, which differs
-/// between stores.
+/// A report as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkerText<P> {
+pub(crate) struct WorkerText {
     id: String,
     host: String,
     pid: u32,
     version: String,
     queues: Vec<String>,
-    processors: Vec<P>,
+    processors: Vec<ProcessorText>,
     handled: Vec<HandledText>,
     follows_term: Option<u64>,
     stopping: bool,
 }
 
-/// A processor by the names of its fields, in databases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NamedProcessor {
+struct ProcessorText {
     queue: Option<String>,
     holding: u32,
     cycle: u64,
 }
-
-/// A processor as its queue, tasks held and the cycle's length, in files: it is
-/// written with every report.
-pub type ProcessorRow = (Option<String>, u32, u64);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct HandledText {
@@ -44,40 +38,13 @@ struct HandledText {
     last_error: Option<String>,
 }
 
-/// A form in which processors are stored.
-pub trait ProcessorText {
-    /// The stored form of a processor.
-    fn from_row(row: ProcessorRow) -> Self;
-    /// What is stored.
-    fn into_row(self) -> ProcessorRow;
-}
-
-impl ProcessorText for ProcessorRow {
-    fn from_row(row: ProcessorRow) -> Self {
-        row
-    }
-
-    fn into_row(self) -> ProcessorRow {
-        self
-    }
-}
-
-impl ProcessorText for NamedProcessor {
-    fn from_row((queue, holding, cycle): ProcessorRow) -> Self {
-        NamedProcessor { queue, holding, cycle }
-    }
-
-    fn into_row(self) -> ProcessorRow {
-        (self.queue, self.holding, self.cycle)
-    }
-}
-
-impl<P: ProcessorText> WorkerText<P> {
+impl WorkerText {
     /// The report as it is stored.
-    #[must_use]
-    pub fn new(report: &WorkerReport) -> Self {
-        let processor = |p: &ProcessorReport| {
-            P::from_row((p.queue.as_ref().map(ToString::to_string), p.holding, micros(p.cycle)))
+    pub(crate) fn new(report: &WorkerReport) -> Self {
+        let processor = |p: &ProcessorReport| ProcessorText {
+            queue: p.queue.as_ref().map(ToString::to_string),
+            holding: p.holding,
+            cycle: micros(p.cycle),
         };
         WorkerText {
             id: report.id.to_string(),
@@ -104,15 +71,11 @@ impl<P: ProcessorText> WorkerText<P> {
     }
 
     /// The report as it is read back.
-    ///
-    /// # Errors
-    ///
-    /// Corrupt, when a name in it is none.
-    pub fn into_report(self) -> Result<WorkerReport> {
-        let processor = |stored: P| {
-            let (queue, holding, cycle) = stored.into_row();
-            let queue = queue.as_deref().map(queue_name).transpose()?;
-            Ok(ProcessorReport { queue, holding, cycle: Duration::from_micros(cycle) })
+    pub(crate) fn into_report(self) -> Result<WorkerReport> {
+        let processor = |stored: ProcessorText| {
+            let queue = stored.queue.as_deref().map(queue_name).transpose()?;
+            let cycle = Duration::from_micros(stored.cycle);
+            Ok(ProcessorReport { queue, holding: stored.holding, cycle })
         };
         Ok(WorkerReport {
             id: worker_id(&self.id),
@@ -147,16 +110,11 @@ mod tests {
     use crate::{parse, text};
 
     const NAMED: &str = r#"{"id":"w","host":"h","pid":7,"version":"1","queues":["mails"],"processors":[{"queue":"mails","holding":2,"cycle":3},{"queue":null,"holding":0,"cycle":0}],"handled":[{"queue":"mails","processed":1,"errors":2,"retried":3,"duration":4,"last_error":"no"}],"follows_term":null,"stopping":false}"#;
-    const ROWS: &str = r#"{"id":"w","host":"h","pid":7,"version":"1","queues":["mails"],"processors":[["mails",2,3],[null,0,0]],"handled":[{"queue":"mails","processed":1,"errors":2,"retried":3,"duration":4,"last_error":"no"}],"follows_term":null,"stopping":false}"#;
 
     #[test]
     fn a_report_is_stored_in_these_words() -> Result<()> {
-        let named: WorkerText<NamedProcessor> = parse("a report", NAMED)?;
-        let rows: WorkerText<ProcessorRow> = parse("a report", ROWS)?;
-        let report = named.into_report()?;
-        assert_eq!(rows.into_report().as_ref(), Ok(&report));
-        assert_eq!(text(&WorkerText::<NamedProcessor>::new(&report))?, NAMED);
-        assert_eq!(text(&WorkerText::<ProcessorRow>::new(&report))?, ROWS);
+        let report: WorkerText = parse("a report", NAMED)?;
+        assert_eq!(text(&WorkerText::new(&report.into_report()?))?, NAMED);
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use gristmill_core::policy::diagnose;
 use gristmill_core::{Clock, Diagnosis, ListRequest, Order, State, SystemClock, TaskFilter};
+use gristmill_text::ControlPlane;
 
 use crate::{Error, Mill};
 

@@ -6,6 +6,7 @@ use gristmill_core::{
     Assignment, KeyStanding, ListRequest, Minute, Order, Page, Queue, QueueName, QueueStats, State,
     StoreError, Task, TaskFilter, TaskId, WorkerView,
 };
+use gristmill_text::ControlPlane;
 
 use crate::{Error, Mill};
 

@@ -106,6 +106,9 @@ pub use gristmill_postgres as postgres;
 pub use gristmill_postgres::PostgresUrl;
 #[cfg(feature = "sqlite")]
 pub use gristmill_sqlite as sqlite;
+/// What our own parts agree on through a store: who leads, who works, and the manager's
+/// word. Ours to change as [`port`] is.
+pub use gristmill_text::ControlPlane;
 pub use inside::{Asking, Transaction, Uncommitted, Within};
 pub use inspect::Inspect;
 pub use mill::Mill;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use gristmill_core::{
-    DocumentAnswer, DocumentChange, DocumentList, StoreError, Timestamp, WorkerId,
+    DocumentAnswer, DocumentChange, DocumentList, Expects, StoreError, Timestamp, WorkerId,
 };
+use gristmill_text::ControlPlane;
 
 use crate::worker::{ORDERS, Orders};
 use crate::{Error, Mill};
@@ -55,9 +56,8 @@ impl Mill {
         for one in &all {
             let gone = !known.iter().any(|view| view.report.id.as_str() == one.name);
             if gone && newest.since(one.changed_at) > STALE {
-                let (kind, name) = (one.kind.clone(), one.name.clone());
-                let expects = Some(one.version);
-                store.save_document(DocumentChange { kind, name, expects, body: None }).await?;
+                let expects = Expects::Version(one.version);
+                store.save_document(DocumentChange::new(ORDERS, &one.name, expects, None)).await?;
             }
         }
         for _ in 0..TRIES {
@@ -65,12 +65,9 @@ impl Mill {
             let mut orders =
                 standing.as_ref().map(|one| Orders::read(&one.body)).unwrap_or_default();
             change(&mut orders);
-            let wanted = DocumentChange {
-                kind: ORDERS.to_owned(),
-                name: worker.to_string(),
-                expects: standing.map(|one| one.version),
-                body: Some(orders.write()),
-            };
+            let expects = Expects::from(standing.as_ref());
+            let (name, body) = (worker.as_str(), Some(orders.write()));
+            let wanted = DocumentChange::new(ORDERS, name, expects, body);
             if let DocumentAnswer::Saved(_) = store.save_document(wanted).await? {
                 return Ok(orders);
             }

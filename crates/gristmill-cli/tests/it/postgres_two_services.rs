@@ -1,6 +1,7 @@
 //! Two services on one PostgreSQL: one leads at a time, and when it is killed the other one
 //! goes on, without a fire too many or too few.
 
+use gristmill::ControlPlane;
 use gristmill::Mill;
 use rustix::process::Signal;
 

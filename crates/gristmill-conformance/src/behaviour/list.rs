@@ -397,6 +397,11 @@ macro_rules! for_each_behaviour {
                 verb_save_document_changes_the_version_it_knows,
                 verb_save_document_that_races_has_one_winner,
                 verb_documents_are_listed_by_name_and_kind,
+                verb_save_document_takes_what_was_left_alone,
+                verb_save_document_asks_nothing_where_nothing_is_expected,
+                verb_save_document_looks_at_what_stands_beside,
+                verb_sweep_forgets_documents_past_their_time,
+                rule_10_a_jump_makes_no_document_old,
             }
             verb_progress::{
                 verb_progress_shows_what_was_said_last,

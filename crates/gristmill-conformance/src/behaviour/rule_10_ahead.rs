@@ -3,6 +3,7 @@
 
 use gristmill_core::assignment::MANAGER;
 use gristmill_core::{Assignment, Outcome, PutAnswer, QueueName, State, TaskFilter, Timestamp};
+use gristmill_text::ControlPlane;
 
 use super::verb_roles::report;
 use crate::fixture::Fixture;

@@ -5,6 +5,7 @@ use gristmill_core::{
     Fire, FireAnswer, Missed, Overlap, Payload, QueueName, Rule, ScheduleDeclaration, ScheduleName,
     Timestamp,
 };
+use gristmill_text::ControlPlane;
 
 use crate::fixture::Fixture;
 use crate::shape::{Shape, plain, secs, task, worker};

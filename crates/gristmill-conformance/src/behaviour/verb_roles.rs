@@ -7,6 +7,7 @@ use gristmill_core::{
     Assignment, HandlerStats, Leadership, ProcessorReport, Published, Share, Timestamp,
     WorkerReport,
 };
+use gristmill_text::ControlPlane;
 
 use crate::fixture::Fixture;
 use crate::shape::{millis, secs, worker};
@@ -166,9 +167,9 @@ pub(super) async fn verb_report_worker_is_forgotten_after_a_long_silence(f: &mut
     f.store.report_worker(report("w1", "host")).await.expect("a report");
     f.claim_one(&q).await;
     f.advance(secs(3_500));
-    assert_eq!(f.store.sweep().await.expect("a sweep").forgotten_workers, 0);
+    assert_eq!(f.store.sweep().await.expect("a sweep").forgotten_documents, 0);
     f.advance(secs(200));
-    assert_eq!(f.store.sweep().await.expect("a sweep").forgotten_workers, 1);
+    assert_eq!(f.store.sweep().await.expect("a sweep").forgotten_documents, 1);
     assert!(f.store.workers().await.expect("workers").is_empty());
     assert!(f.the(id).await.lease.is_some(), "leases have deadlines of their own");
 }

@@ -10,6 +10,7 @@ use gristmill_core::{
     Selection, SettingsPatch, SettleAnswer, Settlement, Store, StoreError, SweepReport, TaskId,
     WorkerId, WorkerReport,
 };
+use gristmill_text::ControlPlane;
 
 /// A call.
 #[derive(Debug, Clone)]

@@ -8,6 +8,7 @@ use gristmill_core::{
     Declaration, Fair, Limits, ManualClock, OnDuplicate, Per, QueueStats, Rate, SettingsPatch,
     Task, Unique,
 };
+use gristmill_text::ControlPlane;
 
 use super::call::make;
 use super::resolve::{Past, declaration};

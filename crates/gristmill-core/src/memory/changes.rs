@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::state::State;
-use crate::{Clock, QueueName, ScheduleName, TaskId, Token, WorkerId};
+use crate::{Clock, QueueName, ScheduleName, TaskId, Token};
 
 /// Names of what was touched since the last look. Each may have changed or be
 /// gone; what it is now, the state says.
@@ -27,16 +27,10 @@ pub struct Changes {
     pub extended: Vec<Token>,
     /// Schedules.
     pub schedules: Vec<ScheduleName>,
-    /// Roles.
-    pub roles: Vec<String>,
     /// Documents, by kind and name.
     pub documents: Vec<(String, String)>,
     /// Endings of tasks.
     pub endings: Vec<TaskId>,
-    /// Workers.
-    pub workers: Vec<WorkerId>,
-    /// The manager's word.
-    pub assignment: bool,
 }
 
 impl Changes {
@@ -54,10 +48,8 @@ impl State {
         self.done.track();
         self.queues.track();
         self.schedules.track();
-        self.roles.track();
         self.documents.track();
         self.endings.track();
-        self.workers.track();
         self.changes.get_or_insert_with(Changes::default);
     }
 
@@ -71,10 +63,8 @@ impl State {
         changes.tasks = ids.into_iter().map(TaskId).collect();
         changes.numbers = self.queues.take_touched();
         changes.schedules = self.schedules.take_touched();
-        changes.roles = self.roles.take_touched();
         changes.documents = self.documents.take_touched();
         changes.endings = self.endings.take_touched().into_iter().map(TaskId).collect();
-        changes.workers = self.workers.take_touched();
         changes
     }
 

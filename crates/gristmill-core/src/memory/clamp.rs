@@ -4,7 +4,7 @@
 use super::state::State;
 use super::window::longest;
 use crate::policy::reclaim_guard::LastSeen;
-use crate::{Clock, ScheduleName, Timestamp, Token, WorkerId};
+use crate::{Clock, ScheduleName, Timestamp, Token};
 
 impl State {
     /// What the last writer saw of the time; it counts until this process first
@@ -70,7 +70,7 @@ impl State {
         self.clamp_numbers(now);
         self.clamp_endings(now);
         self.clamp_buckets(now);
-        self.clamp_word(now);
+        self.clamp_documents(now);
     }
 
     /// Minutes that have not come are not counted in, and a caller's id is known
@@ -88,25 +88,6 @@ impl State {
                     }
                 }
             }
-        }
-    }
-
-    /// What workers and the manager said ahead of the clock, they say now.
-    fn clamp_word(&mut self, now: Timestamp) {
-        let ahead: Vec<WorkerId> = self
-            .workers
-            .iter()
-            .filter(|(_, (_, _, seen))| *seen > now)
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in ahead {
-            if let Some((_, since, seen)) = self.workers.get_mut(&id) {
-                (*since, *seen) = ((*since).min(now), now);
-            }
-        }
-        if let Some(word) = self.assignment.as_mut().filter(|word| word.published_at > now) {
-            word.published_at = now;
-            self.note(|changes| changes.assignment = true);
         }
     }
 }

@@ -18,7 +18,10 @@ impl State {
     ) -> Result<DocumentAnswer> {
         change.check()?;
         let place = (change.kind.clone(), change.name.clone());
-        let answer = change.apply(self.documents.get(&place), now);
+        let spared = |heartbeat| self.guard.held_back(self.monotonic, heartbeat);
+        let beside = change.beside.as_ref().and_then(|one| self.document(&one.kind, &one.name));
+        let beside = beside.map(|one| one.version);
+        let answer = change.apply(self.documents.get(&place), beside, now, spared);
         match &answer {
             DocumentAnswer::Saved(document) => {
                 self.documents.insert(place, document.clone());
@@ -26,25 +29,31 @@ impl State {
             DocumentAnswer::Removed => {
                 self.documents.remove(&place);
             }
-            DocumentAnswer::Changed { .. } => {}
+            DocumentAnswer::Changed { .. } | DocumentAnswer::Young { .. } => {}
         }
         Ok(answer)
     }
 
-    /// One document.
+    /// One document as it stands.
     #[must_use]
     pub fn document(&self, kind: &str, name: &str) -> Option<&Document> {
         self.documents.get(&(kind.to_owned(), name.to_owned()))
     }
 
+    /// One document, read now.
+    #[must_use]
+    pub fn read_document(&self, kind: &str, name: &str, now: Timestamp) -> Option<Document> {
+        self.document(kind, name).map(|document| Document { read_at: now, ..document.clone() })
+    }
+
     /// Documents of a kind, by name.
     #[must_use]
-    pub fn documents(&self, list: &DocumentList) -> Vec<Document> {
+    pub fn documents(&self, list: &DocumentList, now: Timestamp) -> Vec<Document> {
         let from = (list.kind.clone(), list.after.clone().unwrap_or_default());
         let behind = self.documents.range(from.clone()..);
         let of_kind = behind.take_while(|((kind, _), _)| *kind == list.kind);
-        let new = of_kind.filter(|(place, _)| **place != from);
-        new.take(list.page()).map(|(_, document)| document.clone()).collect()
+        let new = of_kind.filter(|(place, _)| **place != from).take(list.page());
+        new.map(|(_, document)| Document { read_at: now, ..document.clone() }).collect()
     }
 
     /// How far back minutes are kept.
@@ -67,5 +76,25 @@ impl State {
     /// Forgets a document.
     pub fn forget_document(&mut self, kind: String, name: String) {
         self.documents.remove(&(kind, name));
+    }
+
+    /// Forgets those past their keeping time.
+    pub(super) fn forget_documents(&mut self, now: Timestamp) -> u64 {
+        let over = self.documents.iter().filter(|(_, document)| document.is_forgotten(now));
+        let over: Vec<_> = over.map(|(place, _)| place.clone()).collect();
+        over.iter().for_each(|place| drop(self.documents.remove(place)));
+        over.len() as u64
+    }
+
+    /// What was said ahead of the clock is said now.
+    pub(super) fn clamp_documents(&mut self, now: Timestamp) {
+        let ahead = self.documents.iter().filter(|(_, document)| document.changed_at > now);
+        let ahead: Vec<_> = ahead.map(|(place, _)| place.clone()).collect();
+        for place in ahead {
+            if let Some(document) = self.documents.get_mut(&place) {
+                document.created_at = document.created_at.min(now);
+                document.changed_at = now;
+            }
+        }
     }
 }

@@ -2,11 +2,7 @@
 
 use super::declare::{groups_differ, new_queue};
 use super::state::{Remembered, State};
-use crate::policy::role::Role;
-use crate::{
-    Assignment, Counters, Limits, Minute, Queue, Schedule, ScheduleName, Timestamp, WorkerId,
-    WorkerReport,
-};
+use crate::{Counters, Limits, Minute, Queue, Schedule, ScheduleName, Timestamp};
 
 /// What a caller's id takes in memory, its place in the table included.
 pub(super) const fn id_bytes(id: &str) -> usize {
@@ -160,53 +156,5 @@ impl State {
     /// Deletes a schedule; returns whether there was one.
     pub fn remove_schedule(&mut self, name: &ScheduleName) -> bool {
         self.schedules.remove(name).is_some()
-    }
-
-    /// Who holds a role, and until when.
-    #[must_use]
-    pub fn role(&self, role: &str) -> Option<&Role> {
-        self.roles.get(role)
-    }
-
-    /// All roles that anyone ever held.
-    pub fn all_roles(&self) -> impl Iterator<Item = &str> {
-        self.roles.keys().map(String::as_str)
-    }
-
-    /// Sets who holds a role.
-    pub fn restore_role(&mut self, role: String, held: Role) {
-        self.roles.insert(role, held);
-    }
-
-    /// A worker's last report, when it first and when it last reported.
-    #[must_use]
-    pub fn worker(&self, id: &WorkerId) -> Option<&(WorkerReport, Timestamp, Timestamp)> {
-        self.workers.get(id)
-    }
-
-    /// All workers' ids.
-    pub fn all_workers(&self) -> impl Iterator<Item = &WorkerId> {
-        self.workers.keys()
-    }
-
-    /// Sets a worker's last report.
-    pub fn restore_worker(&mut self, report: WorkerReport, since: Timestamp, seen: Timestamp) {
-        self.workers.insert(report.id.clone(), (report, since, seen));
-    }
-
-    /// Forgets a worker; returns whether it was known.
-    pub fn forget_worker(&mut self, id: &WorkerId) -> bool {
-        self.workers.remove(id).is_some()
-    }
-
-    /// The manager's last word.
-    #[must_use]
-    pub const fn assignment(&self) -> Option<&Assignment> {
-        self.assignment.as_ref()
-    }
-
-    /// Sets the manager's last word.
-    pub fn restore_assignment(&mut self, assignment: Assignment) {
-        self.assignment = Some(assignment);
     }
 }

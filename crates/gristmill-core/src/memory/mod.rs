@@ -22,7 +22,6 @@ mod put;
 mod read;
 mod record;
 mod reported;
-mod roles;
 mod schedules;
 mod settle;
 mod state;
@@ -36,14 +35,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, Clock,
-    ContractAnswer, ContractChange, Declaration, Declared, Document, DocumentAnswer,
-    DocumentChange, DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import,
-    ImportAnswer, KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport,
-    Page, Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
-    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
-    SweepReport, SystemClock, Task, TaskId, Timestamp, Token, WakeMark, WakeSignal, WorkerId,
-    WorkerReport, WorkerView,
+    Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, Clock, ContractAnswer,
+    ContractChange, Declaration, Declared, Document, DocumentAnswer, DocumentChange, DocumentList,
+    Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, Limits,
+    ListRequest, Minute, Operation, OperationReport, Page, PutReport, PutRequest, Queue, QueueName,
+    QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer,
+    Settlement, Store, StoreError, SweepReport, SystemClock, Task, TaskId, Timestamp, Token,
+    WakeMark, WakeSignal,
 };
 
 pub use changes::Changes;
@@ -263,44 +261,14 @@ impl Store for MemoryStore {
         self.write(|state, now| state.fire(fire, now))
     }
 
-    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership> {
-        self.write(|state, now| Ok(state.campaign(role, who, hold, now)))
-    }
-
-    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
-        self.write(|state, now| Ok(state.resign(role, who, now)))
-    }
-
-    async fn report_worker(&self, report: WorkerReport) -> Result<()> {
-        self.write(|state, now| {
-            state.report_worker(report, now);
-            Ok(())
-        })
-    }
-
-    async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
-        self.write(|state, _| Ok(state.forget_worker(id)))
-    }
-
-    async fn workers(&self) -> Result<Vec<WorkerView>> {
-        let now = self.clock.now();
-        Ok(self.read()?.workers(now))
-    }
-
-    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published> {
-        self.write(|state, now| Ok(state.publish_assignment(assignment, now)))
-    }
-
-    async fn assignment(&self) -> Result<Option<Assignment>> {
-        Ok(self.read()?.assignment.clone())
-    }
-
     async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {
-        Ok(self.read()?.document(kind, name).cloned())
+        let now = self.clock.now();
+        Ok(self.read()?.read_document(kind, name, now))
     }
 
     async fn documents(&self, list: DocumentList) -> Result<Vec<Document>> {
-        Ok(self.read()?.documents(&list))
+        let now = self.clock.now();
+        Ok(self.read()?.documents(&list, now))
     }
 
     async fn save_document(&self, change: DocumentChange) -> Result<DocumentAnswer> {

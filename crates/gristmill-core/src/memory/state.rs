@@ -13,11 +13,10 @@ use crate::name::did_you_mean;
 use crate::policy::duplicate::Places;
 use crate::policy::outcome::Facts;
 use crate::policy::reclaim_guard::{LastSeen, ReclaimGuard};
-use crate::policy::role::Role;
 use crate::{
-    Assignment, Attempt, AttemptEnd, CheckpointMark, Counters, Document, Limits, Minute, Queue,
-    QueueName, Result, Schedule, ScheduleName, State as TaskState, StoreError, Task, TaskId,
-    Timestamp, Token, WorkerId, WorkerReport,
+    Attempt, AttemptEnd, CheckpointMark, Counters, Document, Limits, Minute, Queue, QueueName,
+    Result, Schedule, ScheduleName, State as TaskState, StoreError, Task, TaskId, Timestamp, Token,
+    WorkerId,
 };
 
 /// Tasks, queues and all the rest in plain collections, with the rule of every
@@ -50,11 +49,8 @@ pub struct State {
     /// What of them handlers returned.
     pub(super) results: usize,
     pub(super) schedules: Tracked<ScheduleName, Schedule>,
-    pub(super) roles: Tracked<String, Role>,
     /// Small records, by kind and name.
     pub(super) documents: Tracked<(String, String), Document>,
-    pub(super) workers: Tracked<WorkerId, (WorkerReport, Timestamp, Timestamp)>,
-    pub(super) assignment: Option<Assignment>,
     pub(super) guard: ReclaimGuard,
     pub(super) monotonic: Duration,
     /// What the last writer saw of the time.
@@ -338,10 +334,7 @@ impl State {
             bytes: 0,
             results: 0,
             schedules: Tracked::default(),
-            roles: Tracked::default(),
             documents: Tracked::default(),
-            workers: Tracked::default(),
-            assignment: None,
             guard: ReclaimGuard::default(),
             monotonic: Duration::ZERO,
             last_seen: None,

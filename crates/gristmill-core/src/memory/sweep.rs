@@ -7,8 +7,7 @@ use super::facts::id_bytes;
 use super::state::State;
 use crate::policy::outcome::{EXPIRED, Next, after_expiry};
 use crate::policy::reclaim_guard::spared;
-use crate::worker::WORKER_KEPT;
-use crate::{AttemptEnd, Ending, SweepReport, TaskId, Timestamp, Token, WorkerId};
+use crate::{AttemptEnd, Ending, SweepReport, TaskId, Timestamp, Token};
 
 impl State {
     /// Takes back tasks whose lease ran out, of one queue or of all; oldest
@@ -123,7 +122,7 @@ impl State {
             report.pruned_done = self.prune_done(now);
             report.pruned_failed = self.prune_failed(now);
             report.forgotten_endings = self.forget_endings(now);
-            report.forgotten_workers = self.forget_workers(now);
+            report.forgotten_documents = self.forget_documents(now);
         }
         report
     }
@@ -209,18 +208,5 @@ impl State {
             }
         }
         over.len() as u64
-    }
-
-    fn forget_workers(&mut self, now: Timestamp) -> u64 {
-        let silent: Vec<WorkerId> = self
-            .workers
-            .iter()
-            .filter(|(_, (_, _, seen))| now.since(*seen) > WORKER_KEPT)
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in &silent {
-            self.workers.remove(id);
-        }
-        silent.len() as u64
     }
 }

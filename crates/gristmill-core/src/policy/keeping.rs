@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::stats::MINUTES_KEPT;
-use crate::{Document, DocumentChange};
+use crate::{Document, DocumentChange, Expects};
 
 /// The kind of the document that says it.
 pub const KIND: &str = "keep";
@@ -35,13 +35,7 @@ pub fn change(standing: Option<&Document>, kept: Duration) -> Option<DocumentCha
     if standing.is_some_and(|document| document.body == body) {
         return None;
     }
-    let expects = standing.map(|document| document.version);
-    Some(DocumentChange {
-        kind: KIND.to_owned(),
-        name: MINUTES.to_owned(),
-        expects,
-        body: Some(body),
-    })
+    Some(DocumentChange::new(KIND, MINUTES, Expects::from(standing), Some(body)))
 }
 
 #[cfg(test)]
@@ -64,13 +58,14 @@ mod tests {
     #[test]
     fn a_change_is_made_where_something_else_stands() {
         let first = change(None, 3 * DAY).expect("a change");
-        assert_eq!((first.expects, first.body.as_deref()), (None, Some("259200")));
-        let DocumentAnswer::Saved(standing) = first.apply(None, Timestamp::EPOCH) else {
+        assert_eq!((first.expects, first.body.as_deref()), (Expects::Absent, Some("259200")));
+        let DocumentAnswer::Saved(standing) = first.apply(None, None, Timestamp::EPOCH, |_| None)
+        else {
             panic!("it is refused");
         };
         assert_eq!(minutes_kept(Some(&standing.body)), 3 * DAY);
         assert_eq!(change(Some(&standing), 3 * DAY), None);
         let next = change(Some(&standing), Duration::MAX).expect("a change");
-        assert_eq!((next.expects, next.body.as_deref()), (Some(1), Some("7776000")));
+        assert_eq!((next.expects, next.body.as_deref()), (Expects::Version(1), Some("7776000")));
     }
 }

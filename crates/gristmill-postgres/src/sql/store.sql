@@ -15,7 +15,7 @@ SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)
 -- Over the connection that listens: as long as it does, it stands in the list of
 -- locks, for whoever looks there. Nobody waits for that lock.
 SELECT pg_backend_pid() AS connection
-  FROM pg_advisory_lock_shared('gristmill.worker'::regclass::oid::integer, 0)
+  FROM pg_advisory_lock_shared('gristmill.document'::regclass::oid::integer, 0)
 
 -- name: others_listen
 -- Whether a connection of another process stands there. $1 is our own.
@@ -23,5 +23,5 @@ SELECT EXISTS (
     SELECT 1 FROM pg_locks l
      WHERE l.locktype = 'advisory' AND l.granted
        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-       AND l.classid = 'gristmill.worker'::regclass::oid AND l.objid = 0 AND l.objsubid = 2
+       AND l.classid = 'gristmill.document'::regclass::oid AND l.objid = 0 AND l.objsubid = 2
        AND l.pid <> $1) AS listen

@@ -39,9 +39,6 @@ WITH clock AS (
      WHERE q.number = e.queue
        AND e.until > gristmill.later(c.now, greatest(interval '10 minutes',
                          coalesce(q.keep_result, q.keep_done)))
-), workers AS (
-    UPDATE gristmill.worker w SET since = least(w.since, c.now), seen = c.now
-      FROM clock c WHERE w.seen > c.now
 )
-UPDATE gristmill.assignment a SET published_at = c.now
-  FROM clock c WHERE a.published_at > c.now
+UPDATE gristmill.document d SET created_at = least(d.created_at, c.now), changed_at = c.now
+  FROM clock c WHERE d.changed_at > c.now

@@ -163,18 +163,19 @@ async fn maintain_waits_for_nobody() {
     client
         .batch_execute(
             "SELECT gristmill.add_queue('q'); SELECT * FROM gristmill.enqueue('q', '1');
-             INSERT INTO gristmill.worker VALUES ('w', '{}', '2001-01-01', '2001-01-01')",
+             INSERT INTO gristmill.document
+             VALUES ('worker', 'w', 1, '{}', '2001-01-01', '2001-01-01', 3600000000)",
         )
         .await
         .unwrap();
-    other.batch_execute("BEGIN; UPDATE gristmill.worker SET seen = seen").await.unwrap();
+    other.batch_execute("BEGIN; UPDATE gristmill.document SET keep = keep").await.unwrap();
     let rows =
         client.query("SELECT chore, done, more FROM gristmill.maintain()", &[]).await.unwrap();
     let told = |name: &str| {
         let row = rows.iter().find(|row| row.get::<_, &str>(0) == name);
         row.map(|row| (row.get::<_, i64>(1), row.get::<_, bool>(2)))
     };
-    assert_eq!(told("workers"), Some((0, true)), "left for another time");
+    assert_eq!(told("documents"), Some((0, true)), "left for another time");
     assert_eq!(told("fold"), Some((1, false)), "and the others are done");
     other.batch_execute("ROLLBACK").await.unwrap();
 }
@@ -201,7 +202,7 @@ async fn a_chore_that_fails_spoils_neither_the_claim_nor_the_others() {
     assert!(told.contains(&("promote".to_owned(), 1, false)), "{told:?}");
     client.batch_execute("CREATE TABLE one AS SELECT * FROM gristmill.claim('q')").await.unwrap();
     // What a share cannot even begin with.
-    let lost = "ALTER TABLE gristmill.worker RENAME TO elsewhere; DELETE FROM gristmill.chore";
+    let lost = "ALTER TABLE gristmill.document RENAME TO elsewhere; DELETE FROM gristmill.chore";
     client.batch_execute(lost).await.unwrap();
     client.batch_execute("CREATE TABLE two AS SELECT * FROM gristmill.claim('q')").await.unwrap();
     let claimed = "SELECT (SELECT count(*) FROM one) + (SELECT count(*) FROM two)";

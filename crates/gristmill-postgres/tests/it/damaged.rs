@@ -7,6 +7,7 @@ use gristmill_core::{
     SettingsPatch, Settlement, Start, State, Store, Task, TaskFilter, TaskId, When,
 };
 use gristmill_pgserver::Database;
+use gristmill_text::ControlPlane;
 
 use crate::support::{
     claim, database_within, declare, keyed, name, put, settlements, stats, store, task,
@@ -226,7 +227,7 @@ async fn a_check_names_every_row_that_does_not_fit() {
             "INSERT INTO gristmill.flight (queue, key, id) VALUES (10000, 'nobody', 99);
              INSERT INTO gristmill.failed SELECT * FROM gristmill.task WHERE id = 5;
              UPDATE gristmill.task SET in_flight = true, key = 'b' WHERE id = 9;
-             INSERT INTO gristmill.worker VALUES ('w', 'no report', now(), now());
+             INSERT INTO gristmill.document VALUES ('worker', 'w', 1, 'no report', now(), now());
              INSERT INTO gristmill.schedule (name, declared, decided_until, last_tasks, created_at)
              VALUES ('s', 'no declaration', now(), '{}', now());
              INSERT INTO gristmill.queue (number, name, declared, created_at)
@@ -238,7 +239,7 @@ async fn a_check_names_every_row_that_does_not_fit() {
         "queue 'a b': stored data is damaged: a queue's name: ",
         "queue 'a b' keeps no counts",
         "schedule 's': stored data is damaged: ",
-        "a worker: stored data is damaged: ",
+        "worker 'w': stored data is damaged: ",
         "task 1: its header 'shop' is no text",
         "task 2: its encoding is 7, which is none",
         "task 3: its history is no list",

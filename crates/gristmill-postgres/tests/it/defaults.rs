@@ -8,6 +8,7 @@ use gristmill_conformance::{Behaviour, behaviours};
 use gristmill_core::{ContractChange, Declaration, SettingsPatch, Store, StoreError, WorkerId};
 use gristmill_pgserver::{Database, Server};
 use gristmill_postgres::{Options, PostgresStore};
+use gristmill_text::ControlPlane;
 
 use crate::conformance::{Databases, hold};
 use crate::support::{database_within, declare, name};

@@ -24,7 +24,4 @@ DELETE FROM gristmill.bound;
 DELETE FROM gristmill.subject_failed;
 DELETE FROM gristmill.queue;
 DELETE FROM gristmill.schedule;
-DELETE FROM gristmill.role;
-DELETE FROM gristmill.worker;
-DELETE FROM gristmill.assignment;
 ALTER SEQUENCE gristmill.task_id RESTART;

@@ -9,6 +9,7 @@ use gristmill_core::{
 };
 use gristmill_pgserver::{PrivateServer, Proxy, Server};
 use gristmill_postgres::{Options, PostgresStore};
+use gristmill_text::ControlPlane;
 
 use crate::support::{
     application, asking, claim, database_within, declare, name, put, request, task,

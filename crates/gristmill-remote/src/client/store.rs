@@ -5,21 +5,21 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use gristmill_core::{
-    Assignment, Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
+    Capabilities, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer,
     ContractChange, Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange,
     DocumentList, Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer,
-    KeyStanding, Leadership, Limits, ListRequest, Minute, Operation, OperationReport, Page,
-    Published, PutReport, PutRequest, Queue, QueueName, QueueStats, Result, Schedule,
-    ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement, Store, StoreError,
-    SweepReport, Task, TaskId, Token, WakeMark, WorkerId, WorkerReport, WorkerView,
+    KeyStanding, Limits, ListRequest, Minute, Operation, OperationReport, Page, PutReport,
+    PutRequest, Queue, QueueName, QueueStats, Result, Schedule, ScheduleDeclaration, ScheduleName,
+    SettingsPatch, SettleAnswer, Settlement, Store, StoreError, SweepReport, Task, TaskId, Token,
+    WakeMark,
 };
 
 use super::Remote;
 use super::ask::{Manner, unread};
 use super::pieces::{halfway, pieces};
 use crate::wire::{
-    Back, Campaign, Change, Find, Forget, Ids, Named, One, PauseQueue, PauseSchedule, Reset,
-    Resign, Under, Verb, Wait, Which, Wire, Woken, verbs,
+    Back, Change, Find, Ids, Named, One, PauseQueue, PauseSchedule, Reset, Under, Verb, Wait,
+    Which, Wire, Woken, verbs,
 };
 
 /// How long one wait at the service lasts at most: what stands between cuts off what is
@@ -237,35 +237,6 @@ impl Store for Remote {
 
     async fn fire(&self, fire: Fire) -> Result<FireAnswer> {
         self.ask::<verbs::FireSchedule>(fire).await
-    }
-
-    async fn campaign(&self, role: &str, who: &WorkerId, hold: Duration) -> Result<Leadership> {
-        let campaign = Campaign { role: role.to_owned(), who: who.clone(), hold };
-        self.ask::<verbs::AskForRole>(campaign).await
-    }
-
-    async fn resign(&self, role: &str, who: &WorkerId) -> Result<bool> {
-        self.ask::<verbs::GiveUpRole>(Resign { role: role.to_owned(), who: who.clone() }).await
-    }
-
-    async fn report_worker(&self, report: WorkerReport) -> Result<()> {
-        self.ask::<verbs::ReportWorker>(report).await
-    }
-
-    async fn forget_worker(&self, id: &WorkerId) -> Result<bool> {
-        self.ask::<verbs::ForgetWorker>(Forget { id: id.clone() }).await
-    }
-
-    async fn workers(&self) -> Result<Vec<WorkerView>> {
-        self.ask::<verbs::Workers>(()).await
-    }
-
-    async fn publish_assignment(&self, assignment: Assignment) -> Result<Published> {
-        self.ask::<verbs::PublishAssignment>(assignment).await
-    }
-
-    async fn assignment(&self) -> Result<Option<Assignment>> {
-        self.ask::<verbs::LastAssignment>(()).await
     }
 
     async fn document(&self, kind: &str, name: &str) -> Result<Option<Document>> {

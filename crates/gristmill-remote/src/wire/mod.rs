@@ -20,7 +20,6 @@ mod stats;
 mod task;
 mod text;
 mod verb;
-mod worker;
 
 use std::fmt;
 
@@ -32,9 +31,9 @@ pub use verb::*;
 
 /// Which form of the port this is. One more with each change of what travels, also when
 /// only a field is added: an older service would pass over it in silence.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The oldest form that a service of this version still understands.
-pub const OLDEST: u32 = 1;
+pub const OLDEST: u32 = 3;
 
 /// The header in which a client says its [`VERSION`].
 pub const VERSION_HEADER: &str = "gristmill-port";

@@ -48,7 +48,7 @@ record!(SweepReport {
     pruned_done,
     pruned_failed,
     forgotten_endings,
-    forgotten_workers,
+    forgotten_documents,
     oldest_transaction,
     quiet,
 });

@@ -4,13 +4,12 @@
 use std::time::Duration;
 
 use gristmill_core::{
-    Assignment, Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer, ContractChange,
-    Declaration, Declared, Diagnosis, Document, DocumentAnswer, DocumentChange, DocumentList,
-    Ending, ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding,
-    Leadership, ListRequest, Minute, Operation, OperationReport, Page, Published, PutReport,
-    PutRequest, Queue, QueueName, QueueStats, Schedule, ScheduleDeclaration, ScheduleName,
-    SettingsPatch, SettleAnswer, Settlement, SweepReport, Task, TaskId, Token, WorkerId,
-    WorkerReport, WorkerView,
+    Checkpoint, CheckpointAnswer, Claim, ClaimRequest, ContractAnswer, ContractChange, Declaration,
+    Declared, Diagnosis, Document, DocumentAnswer, DocumentChange, DocumentList, Ending,
+    ExtendAnswer, Extension, Fire, FireAnswer, Import, ImportAnswer, KeyStanding, ListRequest,
+    Minute, Operation, OperationReport, Page, PutReport, PutRequest, Queue, QueueName, QueueStats,
+    Schedule, ScheduleDeclaration, ScheduleName, SettingsPatch, SettleAnswer, Settlement,
+    SweepReport, Task, TaskId, Token,
 };
 
 use super::Wire;
@@ -74,12 +73,6 @@ asked! {
     Named { name: ScheduleName }
     /// What `pause_schedule` is asked with.
     PauseSchedule { name: ScheduleName, paused: bool, by: String }
-    /// What `campaign` is asked with.
-    Campaign { role: String, who: WorkerId, hold: Duration }
-    /// What `resign` is asked with.
-    Resign { role: String, who: WorkerId }
-    /// What `forget_worker` is asked with.
-    Forget { id: WorkerId }
     /// What `document` is asked with.
     Which { kind: String, name: String }
 }
@@ -139,13 +132,6 @@ pub mod verbs {
         RemoveSchedule = "remove_schedule" (Named) -> bool, Once;
         SetSchedulePaused = "pause_schedule" (PauseSchedule) -> bool, Harmless;
         FireSchedule = "fire" (Fire) -> FireAnswer, Once;
-        AskForRole = "campaign" (Campaign) -> Leadership, Harmless;
-        GiveUpRole = "resign" (Resign) -> bool, Once;
-        ReportWorker = "report_worker" (WorkerReport) -> (), Harmless;
-        ForgetWorker = "forget_worker" (Forget) -> bool, Once;
-        Workers = "workers" (()) -> Vec<WorkerView>, Looks;
-        PublishAssignment = "publish_assignment" (Assignment) -> Published, Harmless;
-        LastAssignment = "assignment" (()) -> Option<Assignment>, Looks;
         OneDocument = "document" (Which) -> Option<Document>, Looks;
         Documents = "documents" (DocumentList) -> Vec<Document>, Looks;
         SaveDocument = "save_document" (DocumentChange) -> DocumentAnswer, Once;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use gristmill_core::*;
 use gristmill_remote::wire::{
-    About, Back, Campaign, Change, Find, Forget, Ids, Named, One, PauseQueue, PauseSchedule, Reset,
-    Resign, Under, Wait, Which, Woken,
+    About, Back, Change, Find, Ids, Named, One, PauseQueue, PauseSchedule, Reset, Under, Wait,
+    Which, Woken,
 };
 
 /// Numbers from a seed.
@@ -360,22 +360,14 @@ records! {
     ScheduleDeclaration { name, queue, rule, zone, payload, options, missed, overlap }
     Schedule { declared, paused, paused_by, decided_until, last_fire, last_tasks, created_at }
     Fire { schedule, instant, tasks, by_hand }
-    HandlerStats { processed, errors, retried, duration, last_error }
-    ProcessorReport { queue, holding, cycle }
-    WorkerReport {
-        id, host, pid, version, queues, processors, handled, follows_term, stopping,
-    }
-    WorkerView { report, since, silent_for }
-    Leadership { leader, term, remaining, mine }
-    Share { worker, queue, processors }
-    Assignment { term, shares, published_at }
-    Document { kind, name, version, body, created_at, changed_at }
-    DocumentChange { kind, name, expects, body }
+    Document { kind, name, version, body, created_at, changed_at, keep, read_at }
+    Beside { kind, name, version }
+    DocumentChange { kind, name, expects, beside, body, keep, durable }
     DocumentList { kind, after, limit }
     Minute { at, put, done, failed, waits }
     SweepReport {
         reclaimed, failed, promoted, unblocked, put_again, without_subject, forgotten_ids,
-        pruned_done, pruned_failed, forgotten_endings, forgotten_workers, oldest_transaction,
+        pruned_done, pruned_failed, forgotten_endings, forgotten_documents, oldest_transaction,
         quiet,
     }
     Capabilities {
@@ -400,9 +392,6 @@ records! {
     Back { queue, back }
     Named { name }
     PauseSchedule { name, paused, by }
-    Campaign { role, who, hold }
-    Resign { role, who }
-    Forget { id }
     Which { kind, name }
 }
 
@@ -462,6 +451,10 @@ choices! {
         0 => Fired(answers), 1 => Asked, 2 => AlreadyDecided, 3 => Overlapped(id), 4 => Paused,
         5 => NotYet(wait), _ => Unknown,
     } of 7;
-    Published { 0 => Accepted, _ => StaleTerm { current } } of 2;
-    DocumentAnswer { 0 => Saved(document), 1 => Removed, _ => Changed { current } } of 3;
+    Expects {
+        0 => Absent, 1 => Version(version), 2 => Aged { version, least }, _ => Anything,
+    } of 4;
+    DocumentAnswer {
+        0 => Saved(document), 1 => Removed, 2 => Changed { current }, _ => Young { left },
+    } of 4;
 }

@@ -63,13 +63,6 @@ proptest! {
         verb::<verbs::RemoveSchedule>(dice);
         verb::<verbs::SetSchedulePaused>(dice);
         verb::<verbs::FireSchedule>(dice);
-        verb::<verbs::AskForRole>(dice);
-        verb::<verbs::GiveUpRole>(dice);
-        verb::<verbs::ReportWorker>(dice);
-        verb::<verbs::ForgetWorker>(dice);
-        verb::<verbs::Workers>(dice);
-        verb::<verbs::PublishAssignment>(dice);
-        verb::<verbs::LastAssignment>(dice);
         verb::<verbs::OneDocument>(dice);
         verb::<verbs::Documents>(dice);
         verb::<verbs::SaveDocument>(dice);

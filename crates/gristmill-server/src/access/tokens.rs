@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill::port::{Clock, Document, DocumentAnswer, DocumentChange, DocumentList, SystemClock};
+use gristmill::port::{
+    Clock, Document, DocumentAnswer, DocumentChange, DocumentList, Expects, SystemClock,
+};
 use gristmill::{Mill, QueueName, Store, StoreError};
 
 use super::reach::Reach;
@@ -104,12 +106,8 @@ impl Tokens {
         let now = SystemClock::default().now();
         let secret = Secret::random()?;
         let record = Record::new(&secret.digest(), &token, now);
-        let change = DocumentChange {
-            kind: TOKENS.to_owned(),
-            name: token.name.clone(),
-            expects: None,
-            body: Some(record.text()?),
-        };
+        let body = Some(record.text()?);
+        let change = DocumentChange::new(TOKENS, &token.name, Expects::Absent, body);
         match self.0.save_document(change).await? {
             DocumentAnswer::Saved(document) => Ok((secret, TokenView::of(&document, now))),
             _ => Err(TokenError::Taken(token.name)),
@@ -134,12 +132,8 @@ impl Tokens {
     pub async fn revoke(&self, name: &str) -> Result<bool, StoreError> {
         loop {
             let Some(document) = self.0.document(TOKENS, name).await? else { return Ok(false) };
-            let change = DocumentChange {
-                kind: TOKENS.to_owned(),
-                name: name.to_owned(),
-                expects: Some(document.version),
-                body: None,
-            };
+            let expects = Expects::Version(document.version);
+            let change = DocumentChange::new(TOKENS, name, expects, None);
             if self.0.save_document(change).await? == DocumentAnswer::Removed {
                 return Ok(true);
             }

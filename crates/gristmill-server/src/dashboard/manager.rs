@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gristmill::QueueName;
 use gristmill::port::{Assignment, WorkerId, WorkerView};
+use gristmill_text::ControlPlane;
 use maud::{Markup, html};
 
 use super::attention::HEARD_OF;

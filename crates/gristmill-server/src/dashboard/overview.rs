@@ -6,6 +6,7 @@ use std::time::Instant;
 use gristmill::port::{Queue, WorkerView};
 use gristmill::{QueueName, QueueStats};
 use gristmill_contract::settings;
+use gristmill_text::ControlPlane;
 use maud::{Markup, html};
 
 use super::attention::{self, Answered, HEARD_OF, Known, Notice};

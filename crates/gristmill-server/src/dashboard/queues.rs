@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gristmill::port::{Origin, Queue, WorkerView};
 use gristmill::{QueueStats, SettingsPatch, StoreError};
 use gristmill_contract::settings;
+use gristmill_text::ControlPlane;
 use maud::{Markup, html};
 
 use super::attention::HEARD_OF;

@@ -3,6 +3,7 @@
 use gristmill::port::{ListRequest, Order, TaskFilter, WorkerView};
 use gristmill::worker::Orders;
 use gristmill::{Task, TaskState};
+use gristmill_text::ControlPlane;
 use maud::{Markup, html};
 
 use super::attention::HEARD_OF;

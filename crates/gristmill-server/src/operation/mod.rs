@@ -23,8 +23,8 @@ mod shaped;
 use std::sync::Arc;
 
 use gristmill::port::{
-    Action, Clock, Document, DocumentAnswer, DocumentChange, DocumentList, SystemClock, TaskFilter,
-    Token,
+    Action, Clock, Document, DocumentAnswer, DocumentChange, DocumentList, Expects, SystemClock,
+    TaskFilter, Token,
 };
 use gristmill::{Mill, Store, StoreError};
 use tokio::sync::Notify;
@@ -89,12 +89,8 @@ impl Operations {
             return Err(NotBegun::TooMany);
         }
         let record = Record::new(action, filter, shape, by, note);
-        let change = DocumentChange {
-            kind: OPEN.to_owned(),
-            name: name()?,
-            expects: None,
-            body: Some(record.text()?),
-        };
+        let body = Some(record.text()?);
+        let change = DocumentChange::new(OPEN, &name()?, Expects::Absent, body);
         match self.store.save_document(change).await? {
             DocumentAnswer::Saved(document) => {
                 self.begun.notify_one();
@@ -158,12 +154,8 @@ impl Operations {
     /// Writes a record over the document it was read from; nothing when somebody else
     /// changed that.
     async fn save(&self, from: &Document, record: &Record) -> Result<Option<Document>, StoreError> {
-        let change = DocumentChange {
-            kind: from.kind.clone(),
-            name: from.name.clone(),
-            expects: Some(from.version),
-            body: Some(record.text()?),
-        };
+        let (expects, body) = (Expects::Version(from.version), Some(record.text()?));
+        let change = DocumentChange::new(&from.kind, &from.name, expects, body);
         match self.store.save_document(change).await? {
             DocumentAnswer::Saved(document) => Ok(Some(document)),
             _ => Ok(None),
@@ -172,12 +164,8 @@ impl Operations {
 
     /// Removes a document, unless somebody else changed it.
     async fn remove(&self, document: &Document) -> Result<(), StoreError> {
-        let change = DocumentChange {
-            kind: document.kind.clone(),
-            name: document.name.clone(),
-            expects: Some(document.version),
-            body: None,
-        };
+        let expects = Expects::Version(document.version);
+        let change = DocumentChange::new(&document.kind, &document.name, expects, None);
         self.store.save_document(change).await.map(drop)
     }
 

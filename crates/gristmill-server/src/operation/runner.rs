@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use gristmill::StoreError;
-use gristmill::port::{Document, DocumentAnswer, DocumentChange, WorkerId};
+use gristmill::port::{Document, DocumentAnswer, DocumentChange, Expects, WorkerId};
+use gristmill_text::ControlPlane;
 
 use super::record::{OperationState, Record};
 use super::{ENDED, OPEN, Operations, shaped};
@@ -122,12 +123,8 @@ async fn end(
     how: OperationState,
 ) -> Result<(), StoreError> {
     let record = record.over(how, document);
-    let change = DocumentChange {
-        kind: ENDED.to_owned(),
-        name: document.name.clone(),
-        expects: None,
-        body: Some(record.text()?),
-    };
+    let body = Some(record.text()?);
+    let change = DocumentChange::new(ENDED, &document.name, Expects::Absent, body);
     let answer = operations.store.save_document(change).await?;
     if matches!(answer, DocumentAnswer::Saved(_)) {
         let view = record.view(document);

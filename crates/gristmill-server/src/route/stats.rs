@@ -9,6 +9,7 @@ use gristmill::port::policy::keeping;
 use gristmill::port::stats::MINUTES_KEPT;
 use gristmill::{QueueName, Timestamp};
 use gristmill_contract::duration;
+use gristmill_text::ControlPlane;
 use serde::Deserialize;
 use serde_json::json;
 

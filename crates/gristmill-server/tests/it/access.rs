@@ -257,12 +257,8 @@ async fn tokens_end_and_bad_ones_grant_nothing() {
     for (name, body) in
         [("bad", "{"), ("worse", r#"{"sha256":"","scopes":["admin"],"queues":[],"by":"x"}"#)]
     {
-        let change = gristmill::port::DocumentChange {
-            kind: "token".to_owned(),
-            name: name.to_owned(),
-            expects: None,
-            body: Some(body.to_owned()),
-        };
+        let (expects, body) = (gristmill::port::Expects::Absent, Some(body.to_owned()));
+        let change = gristmill::port::DocumentChange::new("token", name, expects, body);
         site.mill.store().save_document(change).await.unwrap();
     }
     until(&site, good.reveal(), 200).await;

@@ -106,12 +106,9 @@ async fn a_line_that_cannot_be_read_is_no_gap() {
         let deed =
             Deed { action: action.to_owned(), by: Some("ä".repeat(2_000)), ..Deed::default() };
         audit.write(deed).await.unwrap();
-        let change = gristmill::port::DocumentChange {
-            kind: "audit".to_owned(),
-            name: format!("~{action}"),
-            expects: None,
-            body: Some("{".to_owned()),
-        };
+        let (expects, body) = (gristmill::port::Expects::Absent, Some("{".to_owned()));
+        let name = format!("~{action}");
+        let change = gristmill::port::DocumentChange::new("audit", &name, expects, body);
         site.mill.store().save_document(change).await.unwrap();
     }
     let said = site.get("/v1/audit").await.json();

@@ -1,5 +1,6 @@
 //! What operators do: to tasks by ids and by filter, to queues and to schedules.
 
+use gristmill::ControlPlane;
 use serde_json::{Value, json};
 
 use crate::client::{Site, token};

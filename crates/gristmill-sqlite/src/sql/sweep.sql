@@ -9,9 +9,6 @@ DELETE FROM gristmill_done WHERE id IN (SELECT id FROM gristmill_done WHERE queu
 -- name: sweep_failed
 SELECT id FROM gristmill_failed WHERE queue = :queue AND failed_at <= :until ORDER BY failed_at LIMIT :limit;
 
--- name: sweep_workers
-DELETE FROM gristmill_worker WHERE seen < :before;
-
 -- name: statistics_known
 SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'sqlite_stat1';
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gristmill_core::{Leadership, Store, WorkerId};
+use gristmill_text::ControlPlane;
 
 use super::CopyError;
 

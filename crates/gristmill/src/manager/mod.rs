@@ -32,6 +32,7 @@ use std::time::Duration;
 use gristmill_core::assignment::MANAGER;
 use gristmill_core::policy::assignment::{Hands, Plan, QueueLoad, decide};
 use gristmill_core::{Assignment, Clock, Published, Share, StoreError, Timestamp, WorkerId};
+use gristmill_text::ControlPlane;
 
 use crate::outage::{Outage, Part};
 use crate::pause::Pause;

@@ -7,6 +7,7 @@ use gristmill_core::{
     Fire, FireAnswer, Leadership, QueueName, Schedule, ScheduleName, StoreError, WorkerId,
 };
 use gristmill_core::{Timestamp, policy::next_fire::FireTimes};
+use gristmill_text::ControlPlane;
 use tokio::task::JoinSet;
 
 use super::engine::tell_early;

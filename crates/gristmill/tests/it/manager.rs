@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gristmill::ControlPlane;
 use gristmill::manager::{Manager, ManagerLook};
 use gristmill::port::{
     Assignment, ClaimRequest, HandlerStats, Outcome, ProcessorReport, Published, Settlement, Share,

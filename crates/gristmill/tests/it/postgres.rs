@@ -388,7 +388,7 @@ async fn a_sweep_that_hangs_holds_no_heartbeat_up() {
     starts.await.unwrap();
     let holder = client(&database).await;
     // Only the sweep and a worker's report need this table.
-    let hold = "BEGIN; LOCK TABLE gristmill.worker IN ACCESS EXCLUSIVE MODE";
+    let hold = "BEGIN; LOCK TABLE gristmill.document IN ACCESS EXCLUSIVE MODE";
     holder.batch_execute(hold).await.unwrap();
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                     AND wait_event_type = 'Lock' AND query LIKE '%due_chores%'";

@@ -183,7 +183,7 @@ pub(crate) async fn finds_through(stores: Vec<Bad>, (verb, fault, runs): (Verb, 
 /// Where it goes wrong, how, and how often the finder runs at most.
 pub(crate) const FINDS: [(Verb, Fault, u32); 4] = [
     (Verb::Campaign, Fault::Refuses, 1),
-    (Verb::Campaign, Fault::UnknownDone, 1),
+    (Verb::SaveDocument, Fault::UnknownDone, 1),
     (Verb::Fire, Fault::UnknownDone, 1),
     (Verb::Fire, Fault::Refuses, 4),
 ];

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use gristmill::ControlPlane;
 use gristmill::Mill;
 use gristmill::port::WorkerId;
 use gristmill::schedule::{Finding, Scheduler};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use gristmill::ControlPlane;
 use gristmill::port::{Clock as _, ManualClock};
 use gristmill::worker::{Context, Orders, Worker};
 use gristmill::{Mill, QueueName, TaskType};
@@ -272,7 +273,7 @@ async fn a_worker_with_nothing_to_tell_says_so_seldom_and_looks_for_orders_all_t
     let clock = Arc::new(ManualClock::default());
     let worker = Worker::new(&mill).clock(clock.clone());
     let worker = worker.handle(|_: Mail| async { Ok::<(), String>(()) }).start().await.unwrap();
-    let calls = || (mill.verbs().report_worker.calls(), mill.verbs().document.calls());
+    let calls = || (mill.verbs().save_document.calls(), mill.verbs().document.calls());
     until("it is idle", async || worker.stats().idle == 1 && calls().1 > 0).await;
     let (said, looked) = calls();
     let began = clock.monotonic();

@@ -15,13 +15,17 @@ const EDGES: &[(&str, &[&str])] = &[
     ("gristmill-postgres", &["gristmill-core", "gristmill-text"]),
     ("gristmill-remote", &["gristmill-core", "gristmill-text"]),
     // Its program opens any store; its library, which the stores' tests use, does not.
-    ("gristmill-conformance", &["gristmill-core", "gristmill", "gristmill-pgserver"]),
+    (
+        "gristmill-conformance",
+        &["gristmill-core", "gristmill-text", "gristmill", "gristmill-pgserver"],
+    ),
     ("gristmill-pgserver", &[]),
     ("gristmill-contract", &["gristmill-core"]),
     (
         "gristmill",
         &[
             "gristmill-core",
+            "gristmill-text",
             "gristmill-contract",
             "gristmill-files",
             "gristmill-sqlite",
@@ -29,7 +33,10 @@ const EDGES: &[(&str, &[&str])] = &[
             "gristmill-remote",
         ],
     ),
-    ("gristmill-server", &["gristmill", "gristmill-contract", "gristmill-remote"]),
+    (
+        "gristmill-server",
+        &["gristmill", "gristmill-contract", "gristmill-remote", "gristmill-text"],
+    ),
     ("gristmill-cli", &["gristmill", "gristmill-contract", "gristmill-server"]),
     ("gristmill-tidy", &[]),
 ];

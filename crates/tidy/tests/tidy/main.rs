@@ -11,6 +11,7 @@ mod licences;
 mod manifest;
 mod orphans;
 mod packaging;
+mod port;
 mod repo;
 mod security;
 mod seeds;
@@ -90,6 +91,11 @@ fn nothing_unfinished_and_no_local_paths() -> io::Result<()> {
 #[test]
 fn files_stay_short() -> io::Result<()> {
     hold(text::lengths)
+}
+
+#[test]
+fn the_port_stays_small() -> io::Result<()> {
+    hold(port::verbs)
 }
 
 #[test]

@@ -39,7 +39,7 @@ macro_rules! defects {
 
         impl Defect {
             /// Whether it shows only with words that the histories do not use: capitals,
-            /// long payloads and checkpoints.
+            /// long payloads, checkpoints, and documents as such.
             pub(crate) const fn is_beyond_histories(self) -> bool {
                 matches!(
                     self,
@@ -50,6 +50,8 @@ macro_rules! defects {
                         | Defect::ForgetsResults
                         | Defect::ForgetsWhoWaits
                         | Defect::KeepsStaleResults
+                        | Defect::TakesTheAskersWordForAges
+                        | Defect::LooksAtNothingBeside
                 )
             }
         }
@@ -223,6 +225,12 @@ defects! {
     FiresWhilePaused => "verb_",
     /// A role that was given up stays taken.
     KeepsRolesAfterResigning => "verb_",
+    /// How old a document is, whoever changes it knows best.
+    TakesTheAskersWordForAges => "verb_save_document",
+    /// Of a change that rests on another document, that one is not looked at.
+    LooksAtNothingBeside => "verb_save_document",
+    /// Documents have no time to be kept for.
+    KeepsDocumentsForGood => "verb_",
     /// A settlement of a task that is gone is recorded.
     RecordsTheGone => "rule_03",
     /// A lease that somebody else has is extended.

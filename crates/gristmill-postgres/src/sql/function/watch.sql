@@ -452,8 +452,10 @@ BEGIN
         ('endings', least((SELECT e.until FROM gristmill.ending e ORDER BY e.until LIMIT 1),
                           (SELECT w.until FROM gristmill.wanted w ORDER BY w.until LIMIT 1))
                     <= v_now),
-        ('workers', EXISTS (SELECT 1 FROM gristmill.worker w
-                             WHERE w.seen < v_now - interval '3600 seconds')),
+        ('documents', EXISTS (
+            SELECT 1 FROM gristmill.document d
+             WHERE d.keep IS NOT NULL
+               AND extract(epoch FROM v_now - d.changed_at) * 1000000 > d.keep)),
         ('fold', EXISTS (SELECT 1 FROM gristmill.delta)),
         -- After the fold, which may bring old ones.
         ('minutes', EXISTS (SELECT 1 FROM gristmill.delta) OR EXISTS (
@@ -635,8 +637,10 @@ BEGIN
     WHEN 'endings' THEN
         done := gristmill.forget_endings(c_step, v_now);
         more := done = c_step;
-    WHEN 'workers' THEN
-        DELETE FROM gristmill.worker w WHERE w.seen < v_now - interval '3600 seconds';
+    WHEN 'documents' THEN
+        DELETE FROM gristmill.document d
+         WHERE d.keep IS NOT NULL
+           AND extract(epoch FROM v_now - d.changed_at) * 1000000 > d.keep;
         GET DIAGNOSTICS done = ROW_COUNT;
     WHEN 'minutes' THEN
         done := gristmill.forget_minutes(c_step, v_now);

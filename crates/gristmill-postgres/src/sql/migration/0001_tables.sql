@@ -533,31 +533,9 @@ CREATE TABLE gristmill.schedule (
     created_at    timestamptz NOT NULL
 );
 
--- A row stays when its holder resigns: the next term must be higher. hold is how
--- many microseconds the role lasts from its last renewal on.
-CREATE TABLE gristmill.role (
-    role   text COLLATE "C" PRIMARY KEY,
-    leader text        NOT NULL,
-    term   bigint      NOT NULL,
-    until  timestamptz NOT NULL,
-    hold   bigint      NOT NULL
-);
-
-CREATE TABLE gristmill.worker (
-    id     text COLLATE "C" PRIMARY KEY,
-    report text        NOT NULL,
-    since  timestamptz NOT NULL,
-    seen   timestamptz NOT NULL
-);
-
-CREATE TABLE gristmill.assignment (
-    one          boolean PRIMARY KEY DEFAULT true CHECK (one),
-    term         bigint      NOT NULL,
-    shares       text        NOT NULL,
-    published_at timestamptz NOT NULL
-);
-
--- Small records beside tasks, each changed as a whole by who knows its version.
+-- Small records beside tasks, each changed as a whole by who knows its version: who leads,
+-- who works, operations under way. keep is after how many microseconds without a change it
+-- is forgotten.
 CREATE TABLE gristmill.document (
     kind       text COLLATE "C" NOT NULL,
     name       text COLLATE "C" NOT NULL,
@@ -565,8 +543,11 @@ CREATE TABLE gristmill.document (
     body       text        NOT NULL,
     created_at timestamptz NOT NULL,
     changed_at timestamptz NOT NULL,
+    keep       bigint,
     PRIMARY KEY (kind, name)
 );
+-- A sweep looks at those alone. No instant in it: a report changes no index.
+CREATE INDEX document_kept ON gristmill.document (kind) WHERE keep IS NOT NULL;
 
 -- What became of one task of a put. outcome: 0 enqueued, 1 duplicate,
 -- 2 replaced, 3 refused (detail says why).

@@ -3,9 +3,10 @@
 //! routes above it are not.
 //!
 //! Verbs that are plainly those of the routes above it need the same scope and keep foreign
-//! queues apart (`flow.rs`, `look.rs`); all others need an admin's token that is for every
+//! queues apart (`flow.rs`, `look.rs`, `documents.rs`); all others need an admin's token that is for every
 //! queue (`rest.rs`), and so does what tells of all queues at once.
 
+mod documents;
 mod flow;
 mod look;
 mod rest;
@@ -26,6 +27,7 @@ use crate::limits;
 use crate::problem::{Answer, PORT_VERSION, Problem};
 use crate::service::Service;
 
+pub(crate) use documents::*;
 pub(crate) use flow::*;
 pub(crate) use look::*;
 pub(crate) use rest::*;

@@ -1,14 +1,13 @@
 //! The verbs that are for operators and for the system's own programs: an admin's, of
 //! every queue. What operators do is written down under the names that it has elsewhere.
 
-use gristmill::port::DocumentChange;
 use gristmill_remote::wire::verbs;
 
 use super::{answered, asked, done};
-use crate::access::{Caller, TOKENS};
-use crate::audit::{Deed, LOG};
+use crate::access::Caller;
+use crate::audit::Deed;
 use crate::call::Call;
-use crate::problem::{Answer, FORBIDDEN, Problem};
+use crate::problem::Answer;
 
 /// A route that has the store do what was asked; before the arrow stands what of it is
 /// checked or written down first.
@@ -96,37 +95,6 @@ does! {
             Ok(())
         }
         => store.fire(asked);
-    campaign = AskForRole |store, asked, caller| Ok(())
-        => store.campaign(&asked.role, &asked.who, asked.hold);
-    resign = GiveUpRole |store, asked, caller| Ok(()) => store.resign(&asked.role, &asked.who);
-    publish_assignment = PublishAssignment |store, asked, caller| Ok(())
-        => store.publish_assignment(asked);
-    workers = Workers |store, _asked, caller| Ok(()) => store.workers();
     endings = Endings |store, asked, caller| Ok(()) => store.endings(&asked.ids);
-    document = OneDocument |store, asked, caller| expect_open(&asked.kind)
-        => store.document(&asked.kind, &asked.name);
-    documents = Documents |store, asked, caller| expect_open(&asked.kind)
-        => store.documents(asked);
-    save_document = SaveDocument |store, asked, caller| expect_changeable(&asked)
-        => store.save_document(asked);
     diagnose = Diagnose |store, _asked, caller| Ok(()) => store.diagnose();
-}
-
-/// Tokens are made where the store is: one that was stolen must not make others, which
-/// would outlive it.
-fn expect_open(kind: &str) -> Answer<()> {
-    if kind != TOKENS {
-        return Ok(());
-    }
-    let why = "tokens are made, listed and revoked where the store is, not through its service";
-    Err(Problem::new(&FORBIDDEN, why).at("kind"))
-}
-
-/// ... nor wipe out what it did.
-fn expect_changeable(change: &DocumentChange) -> Answer<()> {
-    if change.kind == LOG {
-        let why = "the audit log is written by the service itself";
-        return Err(Problem::new(&FORBIDDEN, why).at("kind"));
-    }
-    expect_open(&change.kind)
 }

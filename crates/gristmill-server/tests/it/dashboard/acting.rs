@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gristmill::ControlPlane;
 use gristmill::QueueName;
 use gristmill::port::{ProcessorReport, WorkerId, WorkerReport};
 use serde_json::json;

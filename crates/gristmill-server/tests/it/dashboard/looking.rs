@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gristmill::ControlPlane;
 use gristmill::port::{Assignment, ContractChange, Share, WorkerId, assignment::MANAGER};
 use gristmill::{QueueName, Timestamp};
 use serde_json::json;

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use gristmill::QueueName;
+use gristmill_core::assignment::MANAGER;
 use gristmill_core::*;
 use gristmill_remote::wire::{
-    Back, Campaign, Change, Find, Forget, Ids, Named, One, PauseQueue, PauseSchedule, Reset,
-    Resign, Under, Wait, Which, Wire,
+    Back, Change, Find, Ids, Named, One, PauseQueue, PauseSchedule, Reset, Under, Wait, Which, Wire,
 };
-use serde_json::Value;
+use gristmill_text::{ASSIGNMENTS, WORKERS};
+use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -29,7 +30,7 @@ pub(crate) fn asked(verb: &str, about: &About<'_>) -> Value {
     let worker = WorkerId::new(&format!("worker-{queue}")).unwrap();
     let id = |text: &str| text.parse::<TaskId>().unwrap();
     let token: Token = about.lease.parse().unwrap();
-    let (by, role, kind) = ("ada".to_owned(), "somebody".to_owned(), "kind".to_owned());
+    let by = "ada".to_owned();
     let wait = |queues| Wait { queues, since: "one.1".to_owned(), timeout: MINUTE }.write();
     match verb {
         "put" => {
@@ -102,30 +103,15 @@ pub(crate) fn asked(verb: &str, about: &About<'_>) -> Value {
             let instant = Timestamp::EPOCH;
             Fire { schedule, instant, tasks, by_hand: true }.write()
         }
-        "campaign" => Campaign { role, who: worker, hold: MINUTE }.write(),
-        "resign" => Resign { role, who: worker }.write(),
-        "report_worker" => WorkerReport {
-            id: worker,
-            host: "here".to_owned(),
-            pid: 1,
-            version: "1".to_owned(),
-            queues: vec![queue],
-            processors: Vec::new(),
-            handled: Vec::new(),
-            follows_term: None,
-            stopping: false,
-        }
-        .write(),
-        "forget_worker" => Forget { id: worker }.write(),
-        "publish_assignment" => {
-            let published_at = Timestamp::EPOCH;
-            Assignment { term: 1, shares: Vec::new(), published_at }.write()
-        }
-        "document" => Which { kind, name: "name".to_owned() }.write(),
-        "documents" => DocumentList { kind, after: None, limit: 10 }.write(),
+        "document" => Which { kind: ASSIGNMENTS.to_owned(), name: MANAGER.to_owned() }.write(),
+        "documents" => DocumentList { kind: WORKERS.to_owned(), after: None, limit: 10 }.write(),
         "save_document" => {
-            let (name, body) = ("name".to_owned(), Some("{}".to_owned()));
-            DocumentChange { kind, name, expects: None, body }.write()
+            let body = json!({
+                "id": worker.as_str(), "host": "here", "pid": 1, "version": "1", "queues": [queue.as_str()],
+                "processors": [], "handled": [], "follows_term": null, "stopping": false,
+            });
+            let body = Some(body.to_string());
+            DocumentChange::new(WORKERS, worker.as_str(), Expects::Anything, body).write()
         }
         _ => ().write(),
     }

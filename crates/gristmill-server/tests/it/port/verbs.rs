@@ -2,8 +2,8 @@
 //! request.
 
 use gristmill::port::{
-    Action, DocumentChange, DocumentList, ListRequest, NewTask, Operation, Payload, PutRequest,
-    Selection, SettingsPatch, Settlement, TaskFilter,
+    Action, DocumentChange, DocumentList, Expects, ListRequest, NewTask, Operation, Payload,
+    PutRequest, Selection, SettingsPatch, Settlement, TaskFilter,
 };
 use gristmill::{QueueName, StoreError};
 use gristmill_core::{FollowUp, Outcome, Store, Token, WorkerId};
@@ -63,12 +63,8 @@ async fn tokens_and_the_audit_log_are_out_of_reach() {
     let site = Site::with(&["q"]).await;
     let admin = site.token("root", &[Scope::Admin], &[]).await;
     let store = remote(site.address, Some(&admin)).await;
-    let change = |kind: &str| DocumentChange {
-        kind: kind.to_owned(),
-        name: "x".to_owned(),
-        expects: None,
-        body: Some("{}".to_owned()),
-    };
+    let change =
+        |kind: &str| DocumentChange::new(kind, "x", Expects::Absent, Some("{}".to_owned()));
     for kind in ["token", "audit"] {
         let refused = store.save_document(change(kind)).await;
         assert!(matches!(refused, Err(StoreError::Permission(_))), "{refused:?}");
@@ -77,6 +73,22 @@ async fn tokens_and_the_audit_log_are_out_of_reach() {
     assert!(matches!(store.documents(list).await, Err(StoreError::Permission(_))));
     assert!(matches!(store.document("token", "root").await, Err(StoreError::Permission(_))));
     store.save_document(change("mine")).await.unwrap();
+    // Who leads, and all that is no worker's word, is an admin's; what cannot be a report of
+    // its own name is nobody's.
+    let worker = site.token("worker", &[Scope::Work, Scope::Read], &[]).await;
+    let store = remote(site.address, Some(&worker)).await;
+    for kind in ["role", "assignment", "mine", "token", "audit"] {
+        let refused = store.save_document(change(kind)).await;
+        assert!(matches!(refused, Err(StoreError::Permission(_))), "{kind}: {refused:?}");
+    }
+    for kind in ["role", "mine", "token", "audit"] {
+        let refused = store.document(kind, "x").await;
+        assert!(matches!(refused, Err(StoreError::Permission(_))), "{kind}: {refused:?}");
+        let list = DocumentList { kind: kind.to_owned(), after: None, limit: 9 };
+        let refused = store.documents(list).await;
+        assert!(matches!(refused, Err(StoreError::Permission(_))), "{kind}: {refused:?}");
+    }
+    assert!(store.save_document(change("worker")).await.is_err());
 }
 
 #[tokio::test]

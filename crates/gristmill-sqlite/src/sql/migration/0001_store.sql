@@ -298,31 +298,8 @@ CREATE TABLE gristmill_schedule (
     created_at    INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- A row stays when its holder resigns: the next term must be higher. hold is how
--- long the role lasts from its last renewal on.
-CREATE TABLE gristmill_role (
-    role   TEXT PRIMARY KEY,
-    leader TEXT    NOT NULL,
-    term   INTEGER NOT NULL,
-    until  INTEGER NOT NULL,
-    hold   INTEGER NOT NULL
-) WITHOUT ROWID;
-
-CREATE TABLE gristmill_worker (
-    id     TEXT PRIMARY KEY,
-    report TEXT    NOT NULL,
-    since  INTEGER NOT NULL,
-    seen   INTEGER NOT NULL
-) WITHOUT ROWID;
-
-CREATE TABLE gristmill_assignment (
-    one          INTEGER PRIMARY KEY CHECK (one = 1),
-    term         INTEGER NOT NULL,
-    shares       TEXT    NOT NULL,
-    published_at INTEGER NOT NULL
-);
-
--- Small records beside tasks, each changed as a whole by who knows its version.
+-- Small records beside tasks, each changed as a whole by who knows its version: who leads,
+-- who works, operations under way. keep is after how long without a change it is forgotten.
 CREATE TABLE gristmill_document (
     kind       TEXT    NOT NULL,
     name       TEXT    NOT NULL,
@@ -330,5 +307,9 @@ CREATE TABLE gristmill_document (
     body       TEXT    NOT NULL,
     created_at INTEGER NOT NULL,
     changed_at INTEGER NOT NULL,
+    keep       INTEGER,
     PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
+
+-- A sweep looks at those alone.
+CREATE INDEX gristmill_document_kept ON gristmill_document (kind) WHERE keep IS NOT NULL;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gristmill_core::{Assignment, QueueName, Timestamp, WorkerId};
+use gristmill_text::ControlPlane;
 
 use crate::worker::control::shared::Shared;
 

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use gristmill_core::{QueueName, WorkerReport};
 
 /// What documents of this are.
-pub(crate) const KIND: &str = "worker";
+pub(crate) const KIND: &str = "worker-orders";
 
 /// What somebody wants of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

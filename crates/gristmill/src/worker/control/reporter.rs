@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gristmill_core::{DocumentChange, QueueName, StoreError, WorkerReport};
+use gristmill_core::{DocumentChange, Expects, QueueName, StoreError, WorkerReport};
+use gristmill_text::ControlPlane;
 use tokio::task::JoinHandle;
 
 use crate::worker::control::orders::{KIND as ORDERS, Orders};
@@ -154,8 +155,8 @@ async fn forget_orders(shared: &Shared) {
     let store = shared.mill.store();
     let name = shared.worker.to_string();
     if let Ok(Some(said)) = store.document(ORDERS, &name).await {
-        let kind = ORDERS.to_owned();
-        let change = DocumentChange { kind, name, expects: Some(said.version), body: None };
+        let expects = Expects::Version(said.version);
+        let change = DocumentChange::new(ORDERS, &name, expects, None);
         // What stays is cleared away by whoever gives orders next.
         let _ = store.save_document(change).await;
     }

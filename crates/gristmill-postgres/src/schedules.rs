@@ -1,8 +1,8 @@
 //! Schedules: each instant is decided once, whoever fires it.
 
+use gristmill_core::policy::fire::{self, Begun};
 use gristmill_core::{
-    Fire, FireAnswer, Overlap, PutAnswer, Result, Schedule, ScheduleDeclaration, ScheduleName,
-    TaskId,
+    Fire, FireAnswer, PutAnswer, Result, Schedule, ScheduleDeclaration, ScheduleName, TaskId,
 };
 use gristmill_text::ScheduleText;
 use tokio_postgres::Row;
@@ -149,58 +149,58 @@ impl Inner {
         if ahead {
             schedule.clamp(now);
         }
-        if let Some(refused) = schedule.refuses(fire, now) {
-            if ahead {
-                save(&mut connection, &schedule).await?;
-                connection.commit().await?;
-            } else {
-                connection.roll_back().await?;
+        let (answer, changed) = match fire::begin(&mut schedule, fire, now) {
+            Begun::Refused(answer) => (answer, ahead),
+            Begun::Decided(answer) => (answer, true),
+            Begun::Puts(unless) => {
+                let put = match standing(&mut connection, &unless).await? {
+                    Some(standing) => Err(standing),
+                    None => Ok(self.put_fired(&mut connection, &schedule, fire).await?),
+                };
+                (fire::end(&mut schedule, fire, put), true)
             }
-            return Ok(refused);
-        }
-        if schedule.takes_as_asked(fire, now) {
-            save(&mut connection, &schedule).await?;
-            connection.commit().await?;
-            return Ok(FireAnswer::Asked);
-        }
-        if !fire.by_hand {
-            schedule.decided_until = fire.instant;
-        }
-        if schedule.declared.overlap == Overlap::Skip
-            && let Some(standing) = standing(&mut connection, &schedule).await?
-        {
-            save(&mut connection, &schedule).await?;
-            connection.commit().await?;
-            return Ok(FireAnswer::Overlapped(standing));
-        }
-        let queue = schedule.declared.queue.clone();
-        let sifted = Sifted::new(&fire.tasks, &self.limits);
-        let mut answers = Vec::new();
-        if !fire.tasks.is_empty() {
-            let columns = Columns::of(&sifted.fit)?;
-            // The schedule is locked meanwhile: better to try again later.
-            let values = self.put_values(&queue, false, sifted.refused()).patient(Patience::Turn);
-            let rows = connection.run(Sql::Put, &values.as_refs(&columns)).await?;
-            let row = rows.first().ok_or_else(|| corrupt("a fire", "it has no answer"))?;
-            let put = put::answers(row, &sifted.fit)?;
-            let put = put.ok_or_else(|| corrupt("a schedule", "its queue is gone"))?;
-            answers = sifted.whole(put)?.answers;
-        }
-        let tasks: Vec<TaskId> = answers.iter().filter_map(PutAnswer::id).collect();
-        if !tasks.is_empty() {
-            schedule.last_fire = Some(fire.instant);
-            schedule.last_tasks = tasks;
+        };
+        if !changed {
+            connection.roll_back().await?;
+            return Ok(answer);
         }
         save(&mut connection, &schedule).await?;
         connection.commit().await?;
-        self.woken(std::slice::from_ref(&queue));
-        Ok(FireAnswer::Fired(answers))
+        if let FireAnswer::Fired(_) = answer {
+            self.woken(std::slice::from_ref(&schedule.declared.queue));
+        }
+        Ok(answer)
+    }
+
+    /// Puts a fire's tasks, while its schedule is locked.
+    async fn put_fired(
+        &self,
+        connection: &mut Taken<'_>,
+        schedule: &Schedule,
+        fire: &Fire,
+    ) -> Result<Vec<PutAnswer>> {
+        if fire.tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sifted = Sifted::new(&fire.tasks, &self.limits);
+        let columns = Columns::of(&sifted.fit)?;
+        // The schedule is locked meanwhile: better to try again later.
+        let values = self.put_values(&schedule.declared.queue, false, sifted.refused());
+        let values = values.patient(Patience::Turn);
+        let rows = connection.run(Sql::Put, &values.as_refs(&columns)).await?;
+        let row = rows.first().ok_or_else(|| corrupt("a fire", "it has no answer"))?;
+        let put = put::answers(row, &sifted.fit)?;
+        let put = put.ok_or_else(|| corrupt("a schedule", "its queue is gone"))?;
+        Ok(sifted.whole(put)?.answers)
     }
 }
 
-/// The first task of the last fire that has not ended.
-async fn standing(connection: &mut Taken<'_>, schedule: &Schedule) -> Result<Option<TaskId>> {
-    let ids: Vec<i64> = schedule.last_tasks.iter().map(|id| id.0).collect();
+/// The first of these tasks that has not ended.
+async fn standing(connection: &mut Taken<'_>, ids: &[TaskId]) -> Result<Option<TaskId>> {
+    if ids.is_empty() {
+        return Ok(None);
+    }
+    let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
     let rows = connection.run(Sql::ScheduleStanding, &[&ids]).await?;
     rows.first().map(|row| Ok(TaskId(column(row, at!(ScheduleStanding.id))?))).transpose()
 }

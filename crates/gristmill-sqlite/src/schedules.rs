@@ -1,8 +1,9 @@
 //! Schedules: each instant is decided once, whoever fires it.
 
+use gristmill_core::policy::fire::{self, Begun};
 use gristmill_core::{
-    Fire, FireAnswer, Overlap, PutRequest, Result, Schedule, ScheduleDeclaration, ScheduleName,
-    TaskId, Timestamp,
+    Fire, FireAnswer, PutRequest, Result, Schedule, ScheduleDeclaration, ScheduleName, TaskId,
+    Timestamp,
 };
 use gristmill_text::ScheduleText;
 use rusqlite::Row as SqlRow;
@@ -145,35 +146,22 @@ impl Write<'_, '_> {
         let Some(mut schedule) = self.schedule(&fire.schedule)? else {
             return Ok(FireAnswer::Unknown);
         };
-        if let Some(refused) = schedule.refuses(fire, self.now) {
-            return Ok(refused);
-        }
-        if schedule.takes_as_asked(fire, self.now) {
-            self.save_schedule(&schedule)?;
-            return Ok(FireAnswer::Asked);
-        }
-        if !fire.by_hand {
-            schedule.decided_until = fire.instant;
-        }
-        if schedule.declared.overlap == Overlap::Skip
-            && let Some(standing) = self.first_standing(&schedule.last_tasks)?
-        {
-            self.save_schedule(&schedule)?;
-            return Ok(FireAnswer::Overlapped(standing));
-        }
-        let request = PutRequest {
-            queue: schedule.declared.queue.clone(),
-            tasks: fire.tasks.clone(),
-            atomic: false,
+        let answer = match fire::begin(&mut schedule, fire, self.now) {
+            Begun::Refused(answer) => return Ok(answer),
+            Begun::Decided(answer) => answer,
+            Begun::Puts(unless) => {
+                let put = match self.first_standing(&unless)? {
+                    Some(standing) => Err(standing),
+                    None => {
+                        let (queue, tasks) = (schedule.declared.queue.clone(), fire.tasks.clone());
+                        Ok(self.put(&PutRequest { queue, tasks, atomic: false })?.answers)
+                    }
+                };
+                fire::end(&mut schedule, fire, put)
+            }
         };
-        let answers = self.put(&request)?.answers;
-        let tasks: Vec<TaskId> = answers.iter().filter_map(|answer| answer.id()).collect();
-        if !tasks.is_empty() {
-            schedule.last_fire = Some(fire.instant);
-            schedule.last_tasks = tasks;
-        }
         self.save_schedule(&schedule)?;
-        Ok(FireAnswer::Fired(answers))
+        Ok(answer)
     }
 
     /// The first of these tasks that has not ended.

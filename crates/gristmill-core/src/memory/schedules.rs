@@ -1,8 +1,9 @@
 //! Schedules: each instant is decided once, whoever fires it.
 
 use super::state::State;
+use crate::policy::fire::{self, Begun};
 use crate::{
-    Fire, FireAnswer, Overlap, PutRequest, Result, Schedule, ScheduleDeclaration, ScheduleName,
+    Fire, FireAnswer, PutRequest, Result, Schedule, ScheduleDeclaration, ScheduleName,
     State as TaskState, TaskId, Timestamp,
 };
 
@@ -47,40 +48,26 @@ impl State {
     /// # Errors
     /// As [`Store::fire`](crate::Store::fire).
     pub fn fire(&mut self, fire: Fire, now: Timestamp) -> Result<FireAnswer> {
-        let Some(schedule) = self.schedules.get_mut(&fire.schedule) else {
+        // A put that fails leaves it as it was.
+        let Some(mut schedule) = self.schedules.get(&fire.schedule).cloned() else {
             return Ok(FireAnswer::Unknown);
         };
-        if let Some(refused) = schedule.refuses(&fire, now) {
-            return Ok(refused);
-        }
-        if schedule.takes_as_asked(&fire, now) {
-            return Ok(FireAnswer::Asked);
-        }
-        let queue = schedule.declared.queue.clone();
-        let last = match schedule.declared.overlap {
-            Overlap::Skip => schedule.last_tasks.clone(),
-            Overlap::Allow => Vec::new(),
+        let answer = match fire::begin(&mut schedule, &fire, now) {
+            Begun::Refused(answer) => return Ok(answer),
+            Begun::Decided(answer) => answer,
+            Begun::Puts(unless) => {
+                let put = match self.first_standing(&unless) {
+                    Some(standing) => Err(standing),
+                    None => {
+                        let (queue, tasks) = (schedule.declared.queue.clone(), fire.tasks.clone());
+                        Ok(self.put(PutRequest { queue, tasks, atomic: false }, now)?.answers)
+                    }
+                };
+                fire::end(&mut schedule, &fire, put)
+            }
         };
-        let standing = self.first_standing(&last);
-        let answers = match standing {
-            Some(_) => Vec::new(),
-            None => self.put(PutRequest { queue, tasks: fire.tasks, atomic: false }, now)?.answers,
-        };
-        let Some(schedule) = self.schedules.get_mut(&fire.schedule) else {
-            return Ok(FireAnswer::Unknown);
-        };
-        if !fire.by_hand {
-            schedule.decided_until = fire.instant;
-        }
-        if let Some(id) = standing {
-            return Ok(FireAnswer::Overlapped(id));
-        }
-        let tasks: Vec<TaskId> = answers.iter().filter_map(crate::PutAnswer::id).collect();
-        if !tasks.is_empty() {
-            schedule.last_fire = Some(fire.instant);
-            schedule.last_tasks = tasks;
-        }
-        Ok(FireAnswer::Fired(answers))
+        self.schedules.insert(fire.schedule, schedule);
+        Ok(answer)
     }
 
     /// The first of these tasks that has not ended.

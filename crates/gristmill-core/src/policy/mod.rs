@@ -8,6 +8,7 @@ pub mod backoff;
 pub mod diagnose;
 pub mod duplicate;
 pub mod ending;
+pub mod fire;
 pub mod keeping;
 pub mod moves;
 pub mod next_fire;

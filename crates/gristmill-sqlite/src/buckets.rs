@@ -73,11 +73,13 @@ impl Write<'_, '_> {
             return Ok(None);
         };
         let per_group = queue.settings.rate_per == Per::Group;
-        let buckets =
+        let mut buckets =
             self.db.all(Sql::BucketAll, bind!(BucketAll { queue: queue.number }), |row| {
                 let full_at = Timestamp::from_micros(row.get(at!(BucketAll.full_at))?);
                 Ok((row.get::<_, String>(at!(BucketAll.grp))?, full_at))
             })?;
+        // The first to be filled first.
+        buckets.sort_unstable_by_key(|(_, full_at)| *full_at);
         for (group, full_at) in buckets {
             let is_its_own = per_group || group.is_empty();
             if !is_its_own || bucket.tokens(Some(full_at), self.now) > 0 {

@@ -53,10 +53,14 @@ fn a_store_elsewhere_is_put_to_and_worked_from() {
     assert_eq!((&after[0]["total"], &after[0]["counters"]["done"]), (&0.into(), &1.into()));
     assert!(!here.path("gristmill.db").exists(), "nothing was made here");
     // What is not this token's says so.
-    for words in [&["pause", "emails"][..], &["queue", "add", "other"], &["token", "list"]] {
+    for (words, why) in [
+        (&["pause", "emails"][..], "scope admin"),
+        (&["queue", "add", "other"], "scope admin"),
+        (&["token", "list"], "is about all of them"),
+    ] {
         let refused = run(words);
         assert_ne!(refused.code, 0, "{words:?}");
-        assert!(refused.stderr.contains("scope admin"), "{words:?}: {refused:?}");
+        assert!(refused.stderr.contains(why), "{words:?}: {refused:?}");
     }
 }
 

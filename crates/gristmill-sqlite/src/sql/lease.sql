@@ -35,8 +35,7 @@ SELECT ids FROM gristmill_lease WHERE queue = :queue;
 SELECT full_at FROM gristmill_bucket WHERE queue = :queue AND grp = :grp;
 
 -- name: bucket_all
--- The first to be filled first.
-SELECT grp, full_at FROM gristmill_bucket WHERE queue = :queue ORDER BY full_at;
+SELECT grp, full_at FROM gristmill_bucket WHERE queue = :queue;
 
 -- name: bucket_set
 INSERT INTO gristmill_bucket (queue, grp, full_at) VALUES (:queue, :grp, :full_at)

@@ -62,6 +62,7 @@ async fn more_than_a_request_may_have_is_put_in_several() {
 async fn tokens_and_the_audit_log_are_out_of_reach() {
     let site = Site::with(&["q"]).await;
     let admin = site.token("root", &[Scope::Admin], &[]).await;
+    let worker = site.token("worker", &[Scope::Work, Scope::Read], &[]).await;
     let store = remote(site.address, Some(&admin)).await;
     let change =
         |kind: &str| DocumentChange::new(kind, "x", Expects::Absent, Some("{}".to_owned()));
@@ -75,7 +76,6 @@ async fn tokens_and_the_audit_log_are_out_of_reach() {
     store.save_document(change("mine")).await.unwrap();
     // Who leads, and all that is no worker's word, is an admin's; what cannot be a report of
     // its own name is nobody's.
-    let worker = site.token("worker", &[Scope::Work, Scope::Read], &[]).await;
     let store = remote(site.address, Some(&worker)).await;
     for kind in ["role", "assignment", "mine", "token", "audit"] {
         let refused = store.save_document(change(kind)).await;
